@@ -1,0 +1,112 @@
+"""ahop: associative memory that learns how queries get corrupted."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from ahop import zoo
+from ahop.criteria import (
+    Evaluation,
+    bayes_accuracy,
+    correctly_retrieved,
+    epsilon_retrieved,
+    evaluate,
+    retrieval_accuracy,
+)
+from ahop.dynamics.debiased import DebiasedReadout
+from ahop.dynamics.descent import GradientDescent
+from ahop.dynamics.readout import Readout
+from ahop.dynamics.sign import SignDynamics
+from ahop.dynamics.trajectory import Trajectory, iterate
+from ahop.energy import FreeEnergy, QuadraticEnergy
+from ahop.errors import AhopError
+from ahop.fitting.convex import ConvexSolver
+from ahop.fitting.fit import fit
+from ahop.fitting.gradient import AdamSolver
+from ahop.fitting.report import FitReport
+from ahop.fitting.spreading import SeparationSolver
+from ahop.likelihood import LikelihoodSimilarity
+from ahop.loading import load
+from ahop.memory import AssociativeMemory, Recall
+from ahop.modulations.kernel import KernelModulation
+from ahop.modulations.unmodulated import Unmodulated
+from ahop.separations.argmax import Argmax
+from ahop.separations.entmax import Entmax
+from ahop.separations.exponential import Exponential
+from ahop.separations.power import Power
+from ahop.separations.softmax import Softmax
+from ahop.separations.sparsemax import Sparsemax
+from ahop.similarities.adaptive import AdaptiveSimilarity
+from ahop.similarities.dot import DotSimilarity
+from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.footprint import FootprintSimilarity, footprint
+from ahop.similarities.isolated import IsolatedSimilarity
+from ahop.similarities.manhattan import ManhattanSimilarity
+from ahop.similarities.matching import MatchSimilarity
+from ahop.similarities.optimal import optimal_for_biased, optimal_for_masked, optimal_for_noisy
+from ahop.similarities.unified import UnifiedSimilarity
+from ahop.variants.base import Pairs
+from ahop.variants.biased import BiasedVariant
+from ahop.variants.composed import ComposedVariant
+from ahop.variants.masked import MaskedVariant
+from ahop.variants.mixed import MixedVariant
+from ahop.variants.noisy import NoisyVariant
+from ahop.variants.posterior import log_posterior
+
+try:
+    __version__ = version("ahop")
+except PackageNotFoundError:  # a checkout that was never installed
+    __version__ = "0.0.0"
+
+__all__ = [
+    "AdamSolver",
+    "AdaptiveSimilarity",
+    "AhopError",
+    "Argmax",
+    "AssociativeMemory",
+    "BiasedVariant",
+    "ComposedVariant",
+    "ConvexSolver",
+    "DebiasedReadout",
+    "DotSimilarity",
+    "Entmax",
+    "EuclideanSimilarity",
+    "Evaluation",
+    "Exponential",
+    "FitReport",
+    "FootprintSimilarity",
+    "FreeEnergy",
+    "GradientDescent",
+    "IsolatedSimilarity",
+    "KernelModulation",
+    "LikelihoodSimilarity",
+    "ManhattanSimilarity",
+    "MaskedVariant",
+    "MatchSimilarity",
+    "MixedVariant",
+    "NoisyVariant",
+    "Pairs",
+    "Power",
+    "QuadraticEnergy",
+    "Readout",
+    "Recall",
+    "SeparationSolver",
+    "SignDynamics",
+    "Softmax",
+    "Sparsemax",
+    "Trajectory",
+    "UnifiedSimilarity",
+    "Unmodulated",
+    "bayes_accuracy",
+    "correctly_retrieved",
+    "epsilon_retrieved",
+    "evaluate",
+    "fit",
+    "footprint",
+    "iterate",
+    "load",
+    "log_posterior",
+    "optimal_for_biased",
+    "optimal_for_masked",
+    "optimal_for_noisy",
+    "retrieval_accuracy",
+    "zoo",
+]

@@ -1,0 +1,74 @@
+"""One file for tensors and the words that explain them; nothing in it can run.
+
+The file is a safetensors file whose header carries a JSON manifest. Nothing is unpickled, ever.
+"""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ahop._component import Component
+from ahop.errors import FileFormatError
+
+FORMAT = 1
+KEY = "ahop"
+
+
+def describe(component: Component) -> dict[str, object]:
+    """A component as plain data: its name and the arguments that made it, to any depth."""
+    return {
+        "component": type(component).__name__,
+        "arguments": {name: _plain(value) for name, value in component.configuration().items()},
+    }
+
+
+def write_archive(path: str | os.PathLike[str], manifest: dict[str, object], tensors: dict[str, Tensor]) -> None:
+    """Write beside the target, then move into place: a reader sees the old file or the new one, never half of it."""
+    target = Path(path)
+    words = {KEY: json.dumps({"format": FORMAT, **manifest})}
+    contiguous = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    os.close(handle)
+    try:
+        save_file(contiguous, name, metadata=words)
+        with open(name, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, object], dict[str, Tensor]]:
+    """The manifest and the tensors of a file that `write_archive` wrote."""
+    try:
+        with safe_open(os.fspath(path), framework="pt") as archive:
+            words = archive.metadata() or {}
+            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118 - an archive is no dict
+    except SafetensorError as error:
+        raise FileFormatError(f"`{path}` is not a file that ahop wrote, or it is damaged: {error}.") from error
+    try:
+        manifest = json.loads(words[KEY])
+        version = manifest.pop("format")
+    except (KeyError, ValueError, AttributeError, TypeError) as error:
+        raise FileFormatError(
+            f"`{path}` holds tensors but no ahop manifest. Was it written by `memory.save`?"
+        ) from error
+    if version != FORMAT:
+        raise FileFormatError(
+            f"`{path}` has format {version!r}; this release reads format {FORMAT}. Update ahop to read newer files."
+        )
+    return manifest, tensors
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Component):
+        return describe(value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,110 @@
+"""When is a retrieval right? The paper's criteria, and the ceiling no retrieval can pass."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import blocks
+from ahop._checks import as_patterns, check_not_negative
+from ahop._typing import Array, Flags, Origins, Patterns, PerPattern, Queries
+from ahop.variants.base import Pairs, Variant
+from ahop.variants.posterior import log_posterior
+
+DEFAULT_QUERIES = 1000
+
+
+class Retriever(Protocol):
+    """Anything that holds patterns and answers queries with vectors: a memory."""
+
+    @property
+    def patterns(self) -> Tensor: ...
+
+    def retrieve(self, queries: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a memory did on pairs.
+
+    Attributes:
+        accuracy: share of the queries whose answer is nearest to their origin.
+        error: mean squared difference between answer and origin, per dimension.
+        queries: how many there were.
+    """
+
+    accuracy: float
+    error: float
+    queries: int
+
+    @property
+    def standard_error(self) -> float:
+        """Of the accuracy, from the number of queries alone."""
+        return sqrt(self.accuracy * (1 - self.accuracy) / self.queries)
+
+
+def nearest(patterns: Patterns, retrieved: Queries) -> Origins:
+    r"""$\arg\min_n \lVert y - \xi_n \rVert_2$, in blocks."""
+    found = [
+        torch.cdist(retrieved[rows], patterns).argmin(-1)
+        for rows in blocks(len(retrieved), len(patterns) * patterns.element_size())
+    ]
+    return torch.cat(found) if found else torch.empty(0, dtype=torch.long, device=patterns.device)
+
+
+def epsilon_retrieved(retrieved: Queries, patterns: Patterns, epsilon: float) -> Flags:
+    r"""Is some stored pattern within $\epsilon$ of the answer? It says nothing about which one.
+
+    Paper:
+        [def:eps-ret].
+    """
+    check_not_negative("epsilon", epsilon)
+    closest = patterns[nearest(patterns, retrieved)]
+    distances: Tensor = torch.linalg.vector_norm(retrieved - closest, dim=-1)
+    return distances <= epsilon
+
+
+def correctly_retrieved(
+    retrieved: Queries, queries: Queries, patterns: Patterns, variant: Variant, log_prior: PerPattern | None = None
+) -> Flags:
+    """Is the answer nearest to the pattern of the highest posterior?
+
+    Paper:
+        [def:correct-ret], [eqn:correct_ret]; a dynamics for which it always holds is optimal [def:opt-correct-ret].
+    """
+    return nearest(patterns, retrieved) == log_posterior(variant, patterns, queries, log_prior).argmax(-1)
+
+
+def evaluate(memory: Retriever, pairs: Pairs) -> Evaluation:
+    """Accuracy and error on given pairs.
+
+    Paper:
+        [def:emp-ret-acc], and the mean squared error of [apd:experiments], per dimension as its figures need.
+    """
+    with torch.no_grad():
+        retrieved = memory.retrieve(pairs.queries)
+        error = (retrieved - memory.patterns[pairs.origins]).square().mean()
+        hits = (nearest(memory.patterns, retrieved) == pairs.origins).double().mean()
+    return Evaluation(float(hits), float(error), len(pairs))
+
+
+def retrieval_accuracy(memory: Retriever, variant: Variant, queries: int = DEFAULT_QUERIES, seed: int = 1) -> float:
+    """The share of fresh queries whose answer is nearest to their origin.
+
+    Paper:
+        [def:ret-acc], estimated from samples as in [def:emp-ret-acc].
+    """
+    return evaluate(memory, variant.sample(memory.patterns, queries, seed)).accuracy
+
+
+def bayes_accuracy(patterns: Array, variant: Variant, queries: int = DEFAULT_QUERIES, seed: int = 1) -> float:
+    """The accuracy of the posterior's own argmax: no retrieval whatever can do better on average."""
+    stored = as_patterns(patterns)
+    pairs = variant.sample(stored, queries, seed)
+    hits = 0
+    for rows in blocks(len(pairs), 4 * len(stored) * stored.element_size()):
+        best = log_posterior(variant, stored, pairs.queries[rows]).argmax(-1)
+        hits += int((best == pairs.origins[rows]).sum())
+    return hits / len(pairs)

@@ -1,0 +1,34 @@
+"""Plain gradient descent on the energy."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from typing_extensions import override
+
+from ahop._checks import check_positive
+from ahop._typing import Queries
+from ahop.dynamics.base import Dynamics
+from ahop.memory import AssociativeMemory
+
+
+@final
+@dataclass(frozen=True)
+class GradientDescent(Dynamics):
+    r"""$x \leftarrow x - \eta \nabla E(x)$, for any memory that has an energy.
+
+    Paper:
+        [apd:proof-energy]: with the unified similarity and $\eta = \tfrac12$ it is the de-biased readout.
+    """
+
+    step_size: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_positive("step_size", self.step_size)
+
+    @override
+    def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
+        with torch.enable_grad():
+            moving = states.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(memory.energy(moving).sum(), moving)
+        return states - self.step_size * slope

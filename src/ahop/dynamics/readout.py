@@ -1,0 +1,38 @@
+"""The state becomes the answer, again and again."""
+
+from dataclasses import dataclass
+from typing import final
+
+from typing_extensions import override
+
+from ahop._typing import Queries
+from ahop.dynamics.base import Dynamics
+from ahop.energy import QuadraticEnergy
+from ahop.memory import AssociativeMemory
+from ahop.similarities.dot import DotSimilarity
+
+
+@final
+@dataclass(frozen=True)
+class Readout(Dynamics):
+    r"""$x \leftarrow \mathcal T(x) = \mathrm{sep}(s)\,\Xi$.
+
+    With dot products, a convex potential and the quadratic energy (M-, S- and K-Hop) this is the concave-convex
+    procedure, so the energy falls.
+
+    Paper:
+        Section 2.1; the dynamics of [thm:ret-dyn].
+    """
+
+    @override
+    def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
+        return memory.weights(states) @ memory.patterns
+
+    @override
+    def descends(self, memory: AssociativeMemory) -> bool:
+        return (
+            isinstance(memory.similarity, DotSimilarity)
+            and isinstance(memory.energy_function, QuadraticEnergy)
+            and memory.separation.is_convex
+            and memory.separation.is_distribution
+        )

@@ -1,0 +1,61 @@
+"""Binary neurons."""
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+import torch
+from torch import Generator
+from typing_extensions import override
+
+from ahop._checks import check_choice
+from ahop._typing import Queries
+from ahop.dynamics.base import Dynamics
+from ahop.energy import FreeEnergy
+from ahop.memory import AssociativeMemory
+from ahop.modulations.unmodulated import Unmodulated
+from ahop.similarities.dot import DotSimilarity
+
+
+@final
+@dataclass(frozen=True)
+class SignDynamics(Dynamics):
+    r"""$\sigma \leftarrow \mathrm{sgn}(\mathrm{sep}(s)\,\Xi)$, all neurons at once or one after another.
+
+    A neuron whose input is exactly zero keeps its sign. For a convex potential (Hop, D-Hop with odd exponent, E-Hop)
+    either order lowers the energy: the new signs maximise the tangent of a convex function.
+
+    Args:
+        order: "together", or "one_by_one" in an order drawn from `seed`, the same for every state.
+    """
+
+    order: Literal["together", "one_by_one"] = "together"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("order", self.order, ("together", "one_by_one"))
+
+    @override
+    def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
+        states = _signs(states, states)
+        if self.order == "together":
+            return _signs(memory.weights(states) @ memory.patterns, states)
+        states = states.clone()
+        for neuron in torch.randperm(states.shape[-1], generator=Generator().manual_seed(self.seed)).tolist():
+            field = memory.weights(states) @ memory.patterns[:, neuron]
+            states[:, neuron] = _signs(field, states[:, neuron])
+        return states
+
+    @override
+    def descends(self, memory: AssociativeMemory) -> bool:
+        return (
+            isinstance(memory.similarity, DotSimilarity)
+            and isinstance(memory.modulation, Unmodulated)
+            and isinstance(memory.energy_function, FreeEnergy)
+            and memory.separation.is_convex
+        )
+
+
+def _signs(field: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
+    """Signs of the field; where it is zero the previous sign, and +1 where that is zero too."""
+    signs = torch.where(field == 0, previous, field)
+    return torch.where(signs < 0, -1.0, 1.0).to(field.dtype)

@@ -1,0 +1,88 @@
+"""Following states until they rest."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ahop._checks import as_queries, check_count, check_not_negative
+from ahop._typing import Array, Origins, Queries
+from ahop.dynamics.base import Dynamics, known_kept
+from ahop.dynamics.readout import Readout
+from ahop.errors import KindError, ShapeError
+from ahop.memory import AssociativeMemory
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Where each state went.
+
+    Attributes:
+        states: (steps + 1, b, d), the queries first. A state that rests is repeated.
+        energies: (steps + 1, b); None if the memory has no energy.
+        steps: (b,) how many updates moved each state.
+        converged: (b,) whether it came to rest.
+        answers: (b, d) what the resting states say.
+    """
+
+    states: Tensor
+    energies: Tensor | None
+    steps: Origins
+    converged: Tensor
+    answers: Queries
+
+
+def iterate(
+    memory: AssociativeMemory,
+    queries: Array,
+    dynamics: Dynamics | None = None,
+    *,
+    max_steps: int = 100,
+    tolerance: float = 1e-6,
+    known: Array | None = None,
+) -> Trajectory:
+    """Apply a dynamics until each state rests, each judged on its own: no answer depends on the rest of the batch.
+
+    Args:
+        dynamics: default `Readout`.
+        tolerance: a state rests when no coordinate moves by more than this, relative to its largest one.
+        known: (d,) or (b, d), True where the query is to be trusted; those coordinates stay as they are.
+    """
+    rule = dynamics or Readout()
+    start = as_queries(queries, memory.patterns)
+    check_count("max_steps", max_steps)
+    check_not_negative("tolerance", tolerance)
+    kept = None if known is None else _checked_mask(known, start)
+    with torch.no_grad():
+        states, steps = start, torch.zeros(len(start), dtype=torch.long, device=start.device)
+        converged = torch.zeros(len(start), dtype=torch.bool, device=start.device)
+        history = [states]
+        for _ in range(max_steps):
+            if bool(converged.all()):
+                break
+            moved = states.clone()
+            moving = ~converged
+            part = None if kept is None else kept[moving]
+            moved[moving] = known_kept(rule.step(memory, states[moving]), start[moving], part)
+            scale = 1 + moved.abs().amax(-1) if moved.numel() else moved.new_ones(len(moved))
+            resting = (moved - states).abs().amax(-1) <= tolerance * scale
+            steps = steps + (moving & ~resting).long()
+            converged = converged | resting
+            states = moved
+            history.append(states)
+        energies = None
+        if memory.energy_function is not None:
+            energies = torch.stack([memory.energy(each) for each in history])
+    return Trajectory(torch.stack(history), energies, steps, converged, rule.answer(states))
+
+
+def _checked_mask(known: Array, queries: Queries) -> Tensor:
+    mask = torch.as_tensor(known, device=queries.device)
+    if mask.dtype != torch.bool:
+        raise KindError(f"`known` must be boolean, True where the query is to be trusted; got dtype {mask.dtype}.")
+    try:
+        return mask.expand(queries.shape)
+    except RuntimeError as error:
+        raise ShapeError(
+            f"`known` must have shape ({queries.shape[1]},) or {tuple(queries.shape)}; got {tuple(mask.shape)}."
+        ) from error

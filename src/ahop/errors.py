@@ -1,0 +1,25 @@
+"""The errors of ahop: one root, and each kind is also the built-in a stranger would catch."""
+
+
+class AhopError(Exception):
+    """Root of every error that ahop raises on purpose."""
+
+
+class ShapeError(AhopError, ValueError):
+    """An array has the wrong shape."""
+
+
+class InvalidValueError(AhopError, ValueError):
+    """An argument is outside its range, or an array holds values that have no meaning here."""
+
+
+class KindError(AhopError, TypeError):
+    """An argument is of the wrong kind: a dtype, a class, a missing pair of arguments."""
+
+
+class UndefinedError(AhopError, NotImplementedError):
+    """The quantity asked for does not exist for this combination of parts."""
+
+
+class FileFormatError(AhopError, ValueError):
+    """A file is not one of ours, is damaged, or was written by a newer release."""

@@ -1,0 +1,1 @@
+"""Where variants and similarities meet: learning from pairs."""

@@ -1,0 +1,190 @@
+"""Newton's method for similarities that are linear in their coefficients: the global optimum in a few steps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NoReturn, TypeAlias, final
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from ahop._blocks import blocks
+from ahop._checks import check_count, check_not_negative, check_positive
+from ahop._typing import Scores
+from ahop.errors import KindError
+from ahop.fitting.losses import fenchel_young_loss
+from ahop.fitting.pairs import PairSource
+from ahop.fitting.report import FitReport
+from ahop.memory import AssociativeMemory
+from ahop.separations.base import Separation
+from ahop.similarities.base import LinearSimilarity
+from ahop.variants.base import Pairs
+
+# Pairs with less weight than this add nothing to a gradient that float32 could show.
+NEGLIGIBLE = 1e-7
+# Keeps directions that no pair speaks of at rest.
+LEAST_PENALTY = 1e-8
+
+Bar: TypeAlias = "tqdm[NoReturn]"
+
+
+@final
+@dataclass(frozen=True)
+class ConvexSolver:
+    r"""Damped Newton steps on $\frac1m \sum \Psi^*(s) - s_k$ plus a smoothness penalty, in the coefficients of a
+    `LinearSimilarity`.
+
+    The loss is a conditional logit whose features are, for a footprint, the sorted per-dimension similarities: convex,
+    so every start ends in the same place. Scores move linearly along a step, so a step costs one scan of the pairs,
+    and the line search is free. Only pairs with weight enter the gradient and the Hessian.
+
+    Args:
+        smoothness: strength of the pull towards the base similarity, as if a few pairs had said so; it fades as
+            real pairs come in. Zero turns it off.
+        tolerance: stop when Newton's own estimate of what is left to gain is below this.
+        max_steps: give up after so many.
+    """
+
+    smoothness: float = 0.05
+    tolerance: float = 1e-6
+    max_steps: int = 50
+
+    def __post_init__(self) -> None:
+        check_not_negative("smoothness", self.smoothness)
+        check_positive("tolerance", self.tolerance)
+        check_count("max_steps", self.max_steps)
+
+    def solve(self, memory: AssociativeMemory, source: PairSource, progress: bool) -> FitReport:
+        similarity = memory.similarity
+        if not isinstance(similarity, LinearSimilarity):
+            raise KindError(
+                f"The convex solver needs a similarity that is linear in its coefficients; {similarity!r} is not. "
+                "Use `solver='adam'`."
+            )
+        pairs = source.draw()
+        with torch.no_grad():
+            problem = _pose(memory, similarity, pairs, self.smoothness)
+            with tqdm(total=self.max_steps, desc="fit", unit="step", disable=not progress) as bar:
+                # Where the scores are far too sharp or flat, mending their scale first saves many scans of the pairs.
+                directions = torch.cat([similarity.coefficients.double().unsqueeze(0), similarity.starts()])
+                mixture = torch.eye(len(directions), dtype=torch.float64)[0]
+                scaled = _minimise(problem.restricted(directions), mixture, self.tolerance, self.max_steps, bar)
+                start = scaled.coefficients @ directions
+                outcome = _minimise(problem, start, self.tolerance, self.max_steps, bar)
+            similarity.set_coefficients(outcome.coefficients)
+        return FitReport(
+            solver=repr(self),
+            pairs=len(pairs),
+            steps=outcome.steps,
+            loss_before=scaled.loss_before,
+            loss=outcome.loss,
+            converged=outcome.converged,
+        )
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    coefficients: Tensor
+    steps: int
+    loss_before: float
+    loss: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The loss of some pairs as a function of coefficients.
+
+    Attributes:
+        score: coefficients -> scores (b, n), linear.
+        features: numbers of queries and of patterns, (m,) each -> what the coefficients weigh there, (m, p).
+        penalty: (p, p), the quadratic form that is added to the loss.
+    """
+
+    separation: Separation
+    origins: Tensor
+    offset: Tensor | float
+    score: Callable[[Tensor], Tensor]
+    features: Callable[[Tensor, Tensor], Tensor]
+    penalty: Tensor
+
+    def loss(self, scores: Scores) -> float:
+        return float(fenchel_young_loss(self.separation, scores + self.offset, self.origins).double().mean())
+
+    def objective(self, scores: Scores, coefficients: Tensor) -> float:
+        return self.loss(scores) + 0.5 * float(coefficients @ self.penalty @ coefficients)
+
+    def derivatives(self, scores: Scores, coefficients: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradient and Hessian of the objective; features are taken relative to the origin's, which changes neither."""
+        size = len(coefficients)
+        gradient, hessian = torch.zeros_like(coefficients), torch.zeros_like(self.penalty)
+        for rows in blocks(len(scores), 3 * scores.shape[1] * size * scores.element_size()):
+            weights = self.separation(scores[rows] + self.offset)
+            curvature = self.separation.curvature(weights)
+            row, column = (torch.maximum(weights, curvature) > NEGLIGIBLE).nonzero(as_tuple=True)
+            query = row + rows.start
+            features = self.features(query, column) - self.features(query, self.origins[query])
+            bent = features * curvature[row, column].unsqueeze(-1)
+            means = features.new_zeros(len(weights), size).index_add_(0, row, bent)
+            totals = curvature.sum(-1, keepdim=True).clamp_min(NEGLIGIBLE)
+            gradient += (weights[row, column] @ features).double()
+            hessian += (features.mT @ bent - means.mT @ (means / totals)).double()
+        count = len(scores)
+        return gradient / count + self.penalty @ coefficients, hessian / count + self.penalty
+
+    def restricted(self, directions: Tensor) -> "_Problem":
+        """The same problem for mixtures of a few coefficient vectors (m, p), with all their scores at hand."""
+        scores = torch.stack([self.score(direction) for direction in directions], dim=-1)
+        return replace(
+            self,
+            score=lambda mixture: scores @ mixture.to(scores),
+            features=lambda query, column: scores[query, column],
+            penalty=directions @ self.penalty @ directions.mT,
+        )
+
+
+def _pose(memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs, smoothness: float) -> _Problem:
+    patterns = memory.modulation(memory.patterns)
+
+    def score(coefficients: Tensor) -> Scores:
+        similarity.set_coefficients(coefficients)
+        return similarity(patterns, pairs.queries)
+
+    def features(query: Tensor, column: Tensor) -> Tensor:
+        return similarity.features(patterns[column].unsqueeze(-2), pairs.queries[query].unsqueeze(-2)).flatten(1)
+
+    numbers = torch.arange(len(pairs))
+    # Any other pattern will do for the scale: the difference it makes to the features is what a coefficient weighs.
+    others = (pairs.origins + 1 + numbers % max(1, len(memory) - 1)) % len(memory)
+    spread = (features(numbers, others) - features(numbers, pairs.origins)).double().square().mean(0)
+    rough = similarity.roughness()
+    scale = (rough.abs() @ spread) / rough.abs().sum(-1).clamp_min(1e-300)
+    strength = smoothness * similarity.dimensions / len(pairs)
+    penalty = strength * (rough.mT * scale) @ rough + LEAST_PENALTY * torch.diag(spread)
+    offset = 0.0 if memory.log_prior is None else memory.log_prior
+    return _Problem(memory.separation, pairs.origins, offset, score, features, penalty)
+
+
+def _minimise(problem: _Problem, coefficients: Tensor, tolerance: float, max_steps: int, bar: Bar) -> _Outcome:
+    scores = problem.score(coefficients)
+    before, objective = problem.loss(scores), problem.objective(scores, coefficients)
+    for taken in range(max_steps):
+        gradient, hessian = problem.derivatives(scores, coefficients)
+        damping = 1e-9 * hessian.diagonal().mean() + 1e-30
+        step = -torch.linalg.solve(hessian + damping * torch.eye(len(gradient), dtype=torch.float64), gradient)
+        gain = -float(gradient @ step)
+        if gain < 2 * tolerance:
+            return _Outcome(coefficients, taken, before, problem.loss(scores), True)
+        change = problem.score(step)
+        length = 1.0
+        while (
+            problem.objective(scores + length * change, coefficients + length * step) > objective - 1e-4 * length * gain
+        ):
+            length /= 2
+            if length < 1e-9:
+                return _Outcome(coefficients, taken, before, problem.loss(scores), False)
+        scores, coefficients = scores + length * change, coefficients + length * step
+        objective = problem.objective(scores, coefficients)
+        bar.update()
+        bar.set_postfix(loss=f"{objective:.4f}")
+    return _Outcome(coefficients, max_steps, before, problem.loss(scores), False)

@@ -1,0 +1,53 @@
+"""The paper's recipe: Adam, two hundred epochs."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from tqdm.auto import tqdm
+
+from ahop._checks import check_count, check_positive
+from ahop.errors import KindError
+from ahop.fitting.losses import fenchel_young_loss
+from ahop.fitting.pairs import PairSource
+from ahop.fitting.report import FitReport
+from ahop.memory import AssociativeMemory
+
+
+@final
+@dataclass(frozen=True)
+class AdamSolver:
+    """Adam on every parameter of the memory's parts, one step an epoch; fresh pairs each time if a variant is given.
+
+    The defaults are the paper's. It works for any similarity, separation and modulation, and promises nothing.
+
+    Paper:
+        [apd:memory].
+    """
+
+    epochs: int = 200
+    learning_rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_count("epochs", self.epochs)
+        check_positive("learning_rate", self.learning_rate)
+
+    def solve(self, memory: AssociativeMemory, source: PairSource, progress: bool) -> FitReport:
+        parameters = list(memory.parameters())
+        if not parameters:
+            raise KindError(f"There is nothing to fit: {memory.similarity!r} and the other parts have no parameters.")
+        optimiser = torch.optim.Adam(parameters, lr=self.learning_rate)
+        losses, seen = [], 0
+        with torch.enable_grad(), tqdm(range(self.epochs), desc="fit", unit="epoch", disable=not progress) as epochs:
+            for _ in epochs:
+                pairs = source.draw()
+                loss = fenchel_young_loss(memory.separation, memory.scores(pairs.queries), pairs.origins).mean()
+                optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+                losses.append(float(loss.detach()))
+                seen += len(pairs)
+                epochs.set_postfix(loss=f"{losses[-1]:.4f}")
+        if source.given is not None:
+            seen = len(source.given)
+        return FitReport(solver=repr(self), pairs=seen, steps=self.epochs, loss_before=losses[0], loss=losses[-1])

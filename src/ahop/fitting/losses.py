@@ -1,0 +1,28 @@
+"""What is made small."""
+
+import torch
+from torch.nn.functional import normalize, pdist
+
+from ahop._typing import Origins, Patterns, PerQuery, Scores
+from ahop.separations.base import Separation
+
+
+def fenchel_young_loss(separation: Separation, scores: Scores, origins: Origins) -> PerQuery:
+    r"""$\Psi^*(s) - s_k$ for each query with origin $k$: for softmax with $\beta = 1$, $-\log \mathrm{sep}(s)_k$.
+
+    The paper writes $-\log \mathrm{sep}(s)_k$, which is infinite as soon as a sparse separation gives the origin no
+    weight. This form is finite for all of them, convex in the scores, and its gradient is $\mathrm{sep}(s) - e_k$.
+
+    Paper:
+        [eqn:loss].
+    """
+    return separation.potential(scores) - scores.gather(-1, origins.unsqueeze(-1)).squeeze(-1)
+
+
+def separation_loss(projected: Patterns, temperature: float = 2.0) -> torch.Tensor:
+    r"""$\log \operatorname{mean}_{i<j} \exp(-t \lVert z_i - z_j \rVert^2)$ of the patterns on the unit sphere.
+
+    How K-Hop spreads its patterns: no query and no variant is looked at.
+    """
+    spread = pdist(normalize(projected, dim=-1)).square()
+    return torch.logsumexp(-temperature * spread, dim=0) - torch.log(torch.tensor(float(len(spread))))

@@ -1,0 +1,42 @@
+"""Where the pairs of a fit come from."""
+
+from torch import Generator
+
+from ahop._checks import as_origins, as_queries
+from ahop._typing import Array
+from ahop.errors import InvalidValueError, KindError
+from ahop.memory import AssociativeMemory
+from ahop.variants.base import Pairs, Variant
+
+
+class PairSource:
+    """Given pairs, or a variant that pairs can be drawn from without end."""
+
+    def __init__(
+        self,
+        memory: AssociativeMemory,
+        pairs: Pairs | tuple[Array, Array] | None,
+        variant: Variant | None,
+        samples: int,
+        seed: int,
+    ) -> None:
+        if (pairs is None) == (variant is None):
+            raise KindError("Give `fit` either `pairs=(origins, copies)` or a `variant` to draw pairs from, not both.")
+        self.memory, self.variant, self.samples = memory, variant, samples
+        self.generator = Generator().manual_seed(seed)
+        self.given = None if pairs is None else _checked(memory, pairs)
+
+    def draw(self) -> Pairs:
+        """The given pairs, the same each time; or as many fresh ones as `samples` says."""
+        if self.given is not None:
+            return self.given
+        assert self.variant is not None
+        return self.variant.sample(self.memory.patterns, self.samples, self.generator, self.memory.log_prior)
+
+
+def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Array, Array]) -> Pairs:
+    origins, copies = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
+    queries = as_queries(copies, memory.patterns, name="copies")
+    if not len(queries):
+        raise InvalidValueError("`pairs` must hold at least one pair; got none.")
+    return Pairs(as_origins(origins, len(queries), len(memory)).to(queries.device), queries)

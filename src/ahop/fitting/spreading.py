@@ -1,0 +1,50 @@
+"""How K-Hop learns its kernel: by spreading the patterns apart, before any query is seen."""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from tqdm.auto import tqdm
+
+from ahop._checks import check_count, check_positive
+from ahop.errors import KindError
+from ahop.fitting.losses import separation_loss
+from ahop.fitting.report import FitReport
+from ahop.memory import AssociativeMemory
+from ahop.modulations.kernel import KernelModulation
+
+
+@final
+@dataclass(frozen=True)
+class SeparationSolver:
+    """Adam on the separation loss of the projected patterns, or of as many of them as `patterns` says."""
+
+    epochs: int = 100
+    learning_rate: float = 1e-2
+    temperature: float = 2.0
+    patterns: int = 2048
+
+    def __post_init__(self) -> None:
+        check_count("epochs", self.epochs)
+        check_positive("learning_rate", self.learning_rate)
+        check_positive("temperature", self.temperature)
+        check_count("patterns", self.patterns)
+
+    def solve(self, memory: AssociativeMemory, progress: bool) -> FitReport:
+        modulation = memory.modulation
+        if not isinstance(modulation, KernelModulation):
+            raise KindError(f"The separation solver trains a `KernelModulation`; this memory has {modulation!r}.")
+        if len(memory) < 2:
+            raise KindError("The separation solver needs at least two patterns to spread apart; got one.")
+        patterns = memory.patterns[: self.patterns]
+        optimiser = torch.optim.Adam([modulation.kernel], lr=self.learning_rate)
+        losses = []
+        with torch.enable_grad(), tqdm(range(self.epochs), desc="fit", unit="epoch", disable=not progress) as epochs:
+            for _ in epochs:
+                loss = separation_loss(patterns @ modulation.kernel.mT, self.temperature)
+                optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+                losses.append(float(loss.detach()))
+                epochs.set_postfix(loss=f"{losses[-1]:.4f}")
+        return FitReport(solver=repr(self), pairs=0, steps=self.epochs, loss_before=losses[0], loss=losses[-1])

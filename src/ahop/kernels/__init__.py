@@ -1,0 +1,1 @@
+"""The inner loops: sorting dimensions and weighing them by rank."""

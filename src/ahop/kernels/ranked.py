@@ -1,0 +1,76 @@
+r"""Scores that weigh the dimensions of a pair by rank: $s = \sum_r u_r \tilde q_r$, $\tilde q$ sorted descending.
+
+`ranked_scores_plain` is the formula; `ranked_scores` is the same answer without ever holding all the pairs.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import CACHE_BYTES, blocks
+from ahop._typing import Patterns, PerDimension, Queries, Scores
+from ahop.kernels.sorting import sort_ascending_
+
+PerDimensionRule = Callable[[Tensor, Tensor], Tensor]
+
+
+def ranked_scores(rule: PerDimensionRule, rank_weights: Tensor, patterns: Patterns, queries: Queries) -> Scores:
+    """Scores of each query against each pattern, in blocks unless the data itself needs a gradient.
+
+    Args:
+        rule: patterns (n, d), queries (b, d) -> per-dimension similarities (b, n, d), in a new tensor.
+        rank_weights: (d,) shared by all patterns, or (n, d) with a row for each.
+    """
+    data_needs_gradient = torch.is_grad_enabled() and (patterns.requires_grad or queries.requires_grad)
+    if patterns.ndim != 2 or data_needs_gradient or torch.compiler.is_compiling():
+        return ranked_scores_plain(rank_weights, rule(patterns, queries))
+    scores: Scores = _RankedScores.apply(rank_weights, patterns, queries, rule)  # type: ignore[no-untyped-call]
+    return scores
+
+
+def ranked_scores_plain(rank_weights: Tensor, values: PerDimension) -> Scores:
+    """The readable truth that every faster path is checked against."""
+    descending = torch.sort(values, dim=-1, descending=True).values
+    if rank_weights.ndim == 1:
+        return descending @ rank_weights
+    return (descending * rank_weights).sum(-1)
+
+
+class _RankedScores(torch.autograd.Function):
+    """Forward and backward walk the pairs in cache-sized blocks; nothing of size (b, n, d) is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, rank_weights: Tensor, patterns: Tensor, queries: Tensor, rule: PerDimensionRule) -> Tensor:
+        ctx.save_for_backward(rank_weights, patterns, queries)
+        ctx.rule = rule
+        ascending_weights = rank_weights.flip(-1)
+        scores = patterns.new_empty(len(queries), len(patterns))
+        for rows, columns, values in _sorted_blocks(rule, patterns, queries):
+            if rank_weights.ndim == 1:
+                scores[rows, columns] = values @ ascending_weights
+            else:
+                scores[rows, columns] = torch.einsum("bnd,nd->bn", values, ascending_weights[columns])
+        return scores
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        rank_weights, patterns, queries = ctx.saved_tensors
+        (gradient,) = gradients
+        ascending = torch.zeros_like(rank_weights)
+        for rows, columns, values in _sorted_blocks(ctx.rule, patterns, queries):
+            part = gradient[rows, columns]
+            if rank_weights.ndim == 1:
+                ascending += part.reshape(-1) @ values.reshape(-1, values.shape[-1])
+            else:
+                ascending[columns] += torch.einsum("bn,bnd->nd", part, values)
+        return ascending.flip(-1), None, None, None
+
+
+def _sorted_blocks(rule: PerDimensionRule, patterns: Tensor, queries: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
+    row_bytes = patterns.shape[1] * patterns.element_size()
+    for columns in blocks(len(patterns), row_bytes, CACHE_BYTES):
+        block = patterns[columns]
+        for rows in blocks(len(queries), row_bytes * len(block), CACHE_BYTES):
+            yield rows, columns, sort_ascending_(rule(block, queries[rows]))

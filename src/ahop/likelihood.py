@@ -1,0 +1,31 @@
+"""A known likelihood as a similarity."""
+
+from typing import final
+
+from typing_extensions import override
+
+from ahop._numbers import saturate
+from ahop._typing import Patterns, Queries, Scores
+from ahop.similarities.base import Similarity
+from ahop.variants.base import Variant
+
+
+@final
+class LikelihoodSimilarity(Similarity):
+    r"""$s = \log p_{\mathcal V}(x \mid \xi)$: the similarity that all others try to learn.
+
+    Paper:
+        Section 3.1 [sec:var_dis_correct_ret]: the ideal similarity.
+    """
+
+    def __init__(self, variant: Variant) -> None:
+        super().__init__()
+        self.variant = variant
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"variant": self.variant}
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        return saturate(self.variant.log_likelihood(patterns, queries))

@@ -1,0 +1,84 @@
+"""Reading a memory back: names in a file become parts again, from a closed list."""
+
+import os
+from typing import TypeVar
+
+from ahop._archive import read_archive
+from ahop._component import Component
+from ahop.energy import Energy, FreeEnergy, QuadraticEnergy
+from ahop.errors import AhopError, FileFormatError
+from ahop.likelihood import LikelihoodSimilarity
+from ahop.memory import AssociativeMemory
+from ahop.modulations.base import Modulation
+from ahop.modulations.kernel import KernelModulation
+from ahop.modulations.unmodulated import Unmodulated
+from ahop.separations.argmax import Argmax
+from ahop.separations.base import Separation
+from ahop.separations.entmax import Entmax
+from ahop.separations.exponential import Exponential
+from ahop.separations.power import Power
+from ahop.separations.softmax import Softmax
+from ahop.separations.sparsemax import Sparsemax
+from ahop.similarities.adaptive import AdaptiveSimilarity
+from ahop.similarities.base import Similarity
+from ahop.similarities.dot import DotSimilarity
+from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.footprint import FootprintSimilarity
+from ahop.similarities.isolated import IsolatedSimilarity
+from ahop.similarities.manhattan import ManhattanSimilarity
+from ahop.similarities.matching import MatchSimilarity
+from ahop.similarities.unified import UnifiedSimilarity
+from ahop.variants.biased import BiasedVariant
+from ahop.variants.composed import ComposedVariant
+from ahop.variants.masked import MaskedVariant
+from ahop.variants.mixed import MixedVariant
+from ahop.variants.noisy import NoisyVariant
+
+Part = TypeVar("Part", bound=Component)
+
+# A file can name these and nothing else: no import, no attribute look-up, no code from outside.
+COMPONENTS: dict[str, type[Component]] = {
+    kind.__name__: kind
+    for kind in (
+        *(DotSimilarity, EuclideanSimilarity, ManhattanSimilarity, MatchSimilarity),
+        *(FootprintSimilarity, AdaptiveSimilarity, IsolatedSimilarity, UnifiedSimilarity, LikelihoodSimilarity),
+        *(Power, Exponential, Softmax, Sparsemax, Entmax, Argmax),
+        *(Unmodulated, KernelModulation),
+        *(NoisyVariant, MaskedVariant, BiasedVariant, ComposedVariant, MixedVariant),
+        *(FreeEnergy, QuadraticEnergy),
+    )
+}
+
+
+def load(path: str | os.PathLike[str]) -> AssociativeMemory:
+    """The memory that `memory.save(path)` wrote, bit for bit."""
+    manifest, tensors = read_archive(path)
+    try:
+        parts = {name: _build(part) for name, part in manifest["memory"].items()}  # type: ignore[attr-defined]
+        memory = AssociativeMemory(
+            tensors["patterns"],
+            _of_kind(Similarity, parts["similarity"]),  # type: ignore[type-abstract]
+            _of_kind(Separation, parts["separation"]),  # type: ignore[type-abstract]
+            _of_kind(Modulation, parts["modulation"]),  # type: ignore[type-abstract]
+            None if parts["energy"] is None else _of_kind(Energy, parts["energy"]),  # type: ignore[type-abstract]
+            tensors.get("log_prior"),
+        )
+        memory.load_state_dict(tensors)
+    except (AhopError, AttributeError, KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
+        raise FileFormatError(f"`{path}` does not describe a memory that this release can build: {error}") from error
+    return memory
+
+
+def _of_kind(kind: type[Part], part: object) -> Part:
+    if not isinstance(part, kind):
+        raise FileFormatError(f"expected a {kind.__name__}, found {part!r}")
+    return part
+
+
+def _build(described: object) -> object:
+    if isinstance(described, list):
+        return [_build(item) for item in described]
+    if isinstance(described, dict):
+        arguments = {name: _build(value) for name, value in described["arguments"].items()}
+        return COMPONENTS[described["component"]](**arguments)
+    return described

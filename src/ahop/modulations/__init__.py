@@ -1,0 +1,1 @@
+"""How patterns are changed before they are compared."""

@@ -1,0 +1,38 @@
+"""A learned linear kernel."""
+
+from typing import final
+
+import torch
+from torch import nn
+from typing_extensions import override
+
+from ahop._checks import check_count
+from ahop._typing import Patterns
+from ahop.modulations.base import Modulation
+
+
+@final
+class KernelModulation(Modulation):
+    r"""$\mathrm{mod}(\xi) = \Phi^\top \Phi \xi$, $\Phi$ of shape (kernel_dimensions, d).
+
+    An inner product with a modulated pattern is the inner product in kernel space, $(\Phi\xi)^\top(\Phi x)$.
+    $\Phi$ starts at the identity.
+
+    Paper:
+        Table 1, K-Hop; Section 2.1.
+    """
+
+    def __init__(self, dimensions: int, kernel_dimensions: int | None = None) -> None:
+        super().__init__()
+        self.dimensions = check_count("dimensions", dimensions)
+        self.kernel_dimensions = check_count("kernel_dimensions", kernel_dimensions or dimensions)
+        self.kernel = nn.Parameter(torch.eye(self.kernel_dimensions, dimensions))
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"dimensions": self.dimensions, "kernel_dimensions": self.kernel_dimensions}
+
+    @override
+    def forward(self, patterns: Patterns) -> Patterns:
+        kernel = self.kernel.to(patterns.dtype)
+        return patterns @ kernel.mT @ kernel

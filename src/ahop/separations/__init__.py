@@ -1,0 +1,1 @@
+"""From scores to weights, each with the potential whose gradient it is."""

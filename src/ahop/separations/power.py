@@ -1,0 +1,41 @@
+"""Polynomial separation."""
+
+from typing import final
+
+from typing_extensions import override
+
+from ahop._checks import check_count
+from ahop._numbers import saturate
+from ahop._typing import PerQuery, Scores, Weights
+from ahop.separations.base import Separation
+
+
+@final
+class Power(Separation):
+    r"""$\mathrm{sep}(s) = s^k$, potential $\sum_n s_n^{k+1} / (k+1)$. With $k = 1$, the original Hopfield network.
+
+    The potential is convex for odd $k$ only.
+
+    Paper:
+        Table 1, Hop and D-Hop.
+    """
+
+    is_distribution = False
+
+    def __init__(self, exponent: int = 1) -> None:
+        super().__init__()
+        self.exponent = check_count("exponent", exponent)
+        self.is_convex = self.exponent % 2 == 1
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"exponent": self.exponent}
+
+    @override
+    def forward(self, scores: Scores) -> Weights:
+        return saturate(scores**self.exponent)
+
+    @override
+    def potential(self, scores: Scores) -> PerQuery:
+        addends = saturate(scores ** (self.exponent + 1)) / (self.exponent + 1)
+        return saturate(addends.sum(-1))

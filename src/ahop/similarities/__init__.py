@@ -1,0 +1,1 @@
+"""How close is a query to a stored pattern? Larger is closer, always."""

@@ -1,0 +1,90 @@
+"""The adaptive similarity of A-Hop."""
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from ahop._checks import check_count
+from ahop._numbers import block_diagonal
+from ahop._typing import Coefficients, Features, Patterns, Queries, Scores
+from ahop.errors import InvalidValueError
+from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
+from ahop.similarities.dot import DotSimilarity
+from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.footprint import FootprintSimilarity
+
+
+def default_bases() -> list[DecomposableSimilarity]:
+    """The paper's two: squared distance and inner product."""
+    return [EuclideanSimilarity(), DotSimilarity()]
+
+
+def check_bases(bases: Sequence[DecomposableSimilarity] | None) -> list[DecomposableSimilarity]:
+    chosen = default_bases() if bases is None else list(bases)
+    if not chosen:
+        raise InvalidValueError(
+            "`bases` must name at least one similarity; got none. Leave it out for the paper's two."
+        )
+    return chosen
+
+
+@final
+class AdaptiveSimilarity(LinearSimilarity):
+    r"""$s(\xi, x) = \sum_k \beta_k \, w_k^\top \mathrm{ftpt}_k(\xi, x)$.
+
+    Any number of decomposable base similarities, each with weights over subspace sizes. Linear in
+    $\beta_k U^\top w_k$, so `fit` finds the global optimum.
+
+    Paper:
+        Section 3.3 [sec:ada_sim_a_hop]; its design in [apd:optimal].
+
+    Example:
+        >>> AdaptiveSimilarity(64)
+        AdaptiveSimilarity(dimensions=64, bases=[EuclideanSimilarity(), DotSimilarity()])
+    """
+
+    def __init__(self, dimensions: int, bases: Sequence[DecomposableSimilarity] | None = None) -> None:
+        super().__init__()
+        self.dimensions = check_count("dimensions", dimensions)
+        self.footprints = nn.ModuleList(FootprintSimilarity(base, dimensions) for base in check_bases(bases))
+        self.betas = nn.Parameter(torch.ones(len(self.footprints)))
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"dimensions": self.dimensions, "bases": [part.base for part in self._parts()]}
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        terms = [beta * part.forward(patterns, queries) for beta, part in zip(self.betas, self._parts(), strict=True)]
+        return torch.stack(terms).sum(0) if len(terms) > 1 else terms[0]
+
+    @override
+    def features(self, patterns: Patterns, queries: Queries) -> Features:
+        return torch.cat([part.features(patterns, queries) for part in self._parts()], dim=-1)
+
+    @property
+    @override
+    def coefficients(self) -> Coefficients:
+        parts = zip(self.betas, self._parts(), strict=True)
+        return torch.cat([beta * part.coefficients for beta, part in parts])
+
+    @override
+    def set_coefficients(self, coefficients: Coefficients) -> None:
+        for part, chunk in zip(self._parts(), coefficients.view(-1, self.dimensions), strict=True):
+            part.set_coefficients(chunk)
+        with torch.no_grad():
+            self.betas.fill_(1)
+
+    @override
+    def roughness(self) -> Tensor:
+        return block_diagonal([part.roughness() for part in self._parts()])
+
+    @override
+    def starts(self) -> Tensor:
+        return block_diagonal([part.starts() for part in self._parts()])
+
+    def _parts(self) -> list[FootprintSimilarity]:
+        return [part for part in self.footprints if isinstance(part, FootprintSimilarity)]

@@ -1,0 +1,92 @@
+r"""The similarity footprint: how alike are two vectors in their best subspace of each size?"""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from ahop._checks import check_count
+from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores, Vector
+from ahop.kernels.ranked import ranked_scores
+from ahop.kernels.sorting import sort_ascending_
+from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
+
+
+def footprint(base: DecomposableSimilarity, patterns: Patterns, queries: Queries) -> PerDimension:
+    r"""$\mathrm{ftpt}(\xi, x) = U \tilde q$: entry $k$ is the largest similarity over all subspaces of size $k$.
+
+    $\tilde q$ are the per-dimension similarities in descending order and $U$ the lower-left triangle of ones, so
+    that the product is a running sum.
+
+    Paper:
+        [eqn:ftpt]; equal to the maximum over all $\binom{d}{k}$ subspaces by [thm:equiv]; Section 3.2 [sec:sim_ftpt].
+    """
+    values = base.per_dimension(patterns, queries)
+    return torch.sort(values, dim=-1, descending=True).values.cumsum(-1)
+
+
+@final
+class FootprintSimilarity(LinearSimilarity):
+    r"""$s = w^\top \mathrm{ftpt}(\xi, x)$ for one base similarity.
+
+    Scored as $u^\top \tilde q$ with $u = U^\top w$, a reversed running sum done once on the weights and never on
+    the data. Starts as the base similarity itself: $w = e_d$, that is $u = \mathbf 1$.
+    """
+
+    def __init__(self, base: DecomposableSimilarity, dimensions: int) -> None:
+        super().__init__()
+        self.base = base
+        self.dimensions = check_count("dimensions", dimensions)
+        self.weights = nn.Parameter(torch.zeros(dimensions))
+        with torch.no_grad():
+            self.weights[-1] = 1
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"base": self.base, "dimensions": self.dimensions}
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        rank_weights = rank_weights_of(self.weights).to(patterns.dtype)
+        return ranked_scores(self.base.per_dimension, rank_weights, patterns, queries)
+
+    @override
+    def features(self, patterns: Patterns, queries: Queries) -> Features:
+        with torch.no_grad():
+            return sort_ascending_(self.base.per_dimension(patterns, queries)).flip(-1)
+
+    @property
+    @override
+    def coefficients(self) -> Coefficients:
+        return rank_weights_of(self.weights)
+
+    @override
+    def set_coefficients(self, coefficients: Coefficients) -> None:
+        with torch.no_grad():
+            self.weights.copy_(subspace_weights_of(coefficients))
+
+    @override
+    def roughness(self) -> Tensor:
+        """The steps of u from rank to rank, $w_1 .. w_{d-1}$: all zero for the base similarity, scaled at will."""
+        identity = torch.eye(self.dimensions, dtype=torch.float64)
+        return identity[:-1] - identity[1:]
+
+    @override
+    def starts(self) -> Tensor:
+        return torch.ones(1, self.dimensions, dtype=torch.float64)
+
+
+def rank_weights_of(subspace_weights: Tensor) -> Tensor:
+    r"""$u = U^\top w$: what each rank counts, given what each subspace size counts."""
+    return subspace_weights.flip(-1).cumsum(-1).flip(-1)
+
+
+def subspace_weights_of(rank_weights: Tensor) -> Tensor:
+    r"""$w$ from $u$: $w_i = u_i - u_{i+1}$, $w_d = u_d$."""
+    return torch.cat([rank_weights[..., :-1] - rank_weights[..., 1:], rank_weights[..., -1:]], dim=-1)
+
+
+def from_paper_weights(weights: Vector) -> Vector:
+    """Weights of the paper's notation table, lemmas and ablations (ascending order, upper-right U) in our order."""
+    return weights.flip(-1)

@@ -1,0 +1,76 @@
+"""The quadratic similarity that unifies the paper's noisy and biased optima."""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from ahop._checks import check_count
+from ahop._numbers import block_diagonal
+from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
+from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
+
+
+@final
+class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
+    r"""$s = -(x - \xi)^\top \mathrm{diag}(a)(x - \xi) + b^\top (x - \xi)$.
+
+    $a$ is the precision of each dimension and $b = 2\,\mathrm{diag}(a)\,d$ points along the bias $d$: up to a constant,
+    $s = -\lVert x - \xi - d \rVert^2$ in the metric of $a$. Linear in $(a, b)$, so fitting is convex.
+
+    Paper:
+        $s_{\text{unify}}$ of [apd:proof-energy]; with $a = 1$ it is the similarity of the energy theorem.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        super().__init__()
+        self.dimensions = check_count("dimensions", dimensions)
+        self.precision = nn.Parameter(torch.ones(dimensions))
+        self.slope = nn.Parameter(torch.zeros(dimensions))
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"dimensions": self.dimensions}
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        centre = patterns.detach().mean(-2, keepdim=True)
+        patterns, queries = patterns - centre, queries - centre
+        precision, slope = self.precision.to(patterns.dtype), self.slope.to(patterns.dtype)
+        of_queries = ((slope - precision * queries) * queries).sum(-1).unsqueeze(-1)
+        of_patterns = ((slope + precision * patterns) * patterns).sum(-1).unsqueeze(-2)
+        return 2 * (queries * precision) @ patterns.mT + of_queries - of_patterns
+
+    @override
+    def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        difference = queries.unsqueeze(-2) - patterns.unsqueeze(-3)
+        return (self.slope.to(difference.dtype) - self.precision.to(difference.dtype) * difference) * difference
+
+    @override
+    def features(self, patterns: Patterns, queries: Queries) -> Features:
+        with torch.no_grad():
+            difference = queries.unsqueeze(-2) - patterns.unsqueeze(-3)
+            return torch.cat([-difference.square(), difference], dim=-1)
+
+    @property
+    @override
+    def coefficients(self) -> Coefficients:
+        return torch.cat([self.precision, self.slope])
+
+    @override
+    def set_coefficients(self, coefficients: Coefficients) -> None:
+        with torch.no_grad():
+            self.precision.copy_(coefficients[: self.dimensions])
+            self.slope.copy_(coefficients[self.dimensions :])
+
+    @override
+    def roughness(self) -> Tensor:
+        """How far each precision is from their mean, and each slope from zero."""
+        deviation = torch.eye(self.dimensions, dtype=torch.float64) - 1 / self.dimensions
+        return block_diagonal([deviation, torch.eye(self.dimensions, dtype=torch.float64)])
+
+    @override
+    def starts(self) -> Tensor:
+        ones = torch.ones(1, self.dimensions, dtype=torch.float64)
+        return torch.cat([ones, torch.zeros_like(ones)], dim=1)

@@ -1,0 +1,1 @@
+"""How queries are born from stored patterns."""

@@ -1,0 +1,72 @@
+"""What a variant distribution promises."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from ahop._checks import check_count
+from ahop._component import Component
+from ahop._typing import Origins, Patterns, PerPattern, Queries, Scores
+from ahop.errors import ShapeError, UndefinedError
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Corrupted copies, and the rows of the patterns that they came from."""
+
+    origins: Origins
+    queries: Queries
+
+    def __post_init__(self) -> None:
+        if len(self.origins) != len(self.queries):
+            raise ShapeError(
+                f"`origins` and `queries` must have the same length; got {len(self.origins)} and {len(self.queries)}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.origins)
+
+
+class Variant(Component, ABC):
+    r"""$\mathcal V(\Xi)$: draws pairs (origin, query) and knows, where it can, $\log p(x \mid \xi)$.
+
+    Paper:
+        [def:var-dis].
+    """
+
+    @abstractmethod
+    def corrupt(self, originals: Queries, generator: Generator) -> Queries:
+        """One damaged copy of each row."""
+
+    def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
+        r"""$\log p(x_b \mid \xi_n)$, (b, n)."""
+        raise UndefinedError(f"{self!r} has no closed-form likelihood. Learn one from its samples: `ahop.fit`.")
+
+    def sample(
+        self, patterns: Patterns, count: int, seed: int | Generator = 0, log_prior: PerPattern | None = None
+    ) -> Pairs:
+        """Draw `count` pairs: origins by the prior (uniform if None), each corrupted once."""
+        check_count("count", count)
+        generator = seed if isinstance(seed, Generator) else Generator().manual_seed(seed)
+        if log_prior is None:
+            origins = torch.randint(len(patterns), (count,), generator=generator)
+        else:
+            rates = torch.softmax(log_prior.detach().cpu().double(), dim=0)
+            origins = torch.multinomial(rates, count, replacement=True, generator=generator)
+        originals = patterns.detach().cpu()[origins]
+        return Pairs(origins.to(patterns.device), self.corrupt(originals, generator).to(patterns))
+
+
+def as_parameter(value: float | Tensor | list[float]) -> Tensor:
+    """A number for all dimensions or one for each, as a tensor of at most one axis."""
+    tensor = torch.as_tensor(value, dtype=torch.get_default_dtype())
+    if tensor.ndim > 1:
+        raise ShapeError(f"A variant's parameter is a number or a vector of them; got shape {tuple(tensor.shape)}.")
+    return tensor
+
+
+def as_plain(value: Tensor) -> object:
+    """The opposite of `as_parameter`, for names and files."""
+    return value.tolist()

@@ -1,0 +1,144 @@
+"""The paper's mixed variant: noise, then a mask, then a bias."""
+
+from math import lgamma, log
+from typing import Literal, final
+
+import torch
+from torch import Generator, Tensor
+from typing_extensions import override
+
+from ahop._blocks import blocks
+from ahop._checks import check_choice, check_not_negative, check_rate
+from ahop._typing import Patterns, Queries, Scores, Vector
+from ahop.variants.base import Variant
+
+LEAST_STD = 1e-5
+TILT_STEPS = 12
+
+
+@final
+class MixedVariant(Variant):
+    r"""Noise, then exactly $\lfloor d \cdot \text{mask} \rfloor$ dimensions redrawn from $U[-1, 1]$, then $\pm$bias.
+
+    Args:
+        mask: share of the dimensions that is redrawn.
+        noise: what the paper calls $d_\text{noise}$. Its text says variance, its figures need a standard deviation.
+        bias: size of the shift of every dimension.
+        reading: whether `noise` is a "std" (reproduces the paper) or a "variance" (its words).
+        signs: of the bias. "constant" draws them once for the distribution, as the definition of biased variants
+            says; "per_query" draws them anew for every query, as the paper's generator does.
+        seed: of the constant signs.
+
+    Paper:
+        [apd:memory].
+    """
+
+    def __init__(
+        self,
+        mask: float,
+        noise: float,
+        bias: float,
+        *,
+        reading: Literal["std", "variance"] = "std",
+        signs: Literal["constant", "per_query"] = "constant",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.mask = check_rate("mask", mask)
+        self.noise = check_not_negative("noise", noise)
+        self.bias = check_not_negative("bias", bias)
+        self.reading = check_choice("reading", reading, ("std", "variance"))
+        self.signs = check_choice("signs", signs, ("constant", "per_query"))
+        self.seed = seed
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {
+            "mask": self.mask,
+            "noise": self.noise,
+            "bias": self.bias,
+            "reading": self.reading,
+            "signs": self.signs,
+            "seed": self.seed,
+        }
+
+    @property
+    def std(self) -> float:
+        return self.noise if self.reading == "std" else self.noise**0.5
+
+    def constant_bias(self, dimensions: int) -> Vector:
+        """The shift that all queries share when the signs are constant."""
+        generator = Generator().manual_seed(self.seed)
+        return self.bias * _signs((dimensions,), generator)
+
+    @override
+    def corrupt(self, originals: Queries, generator: Generator) -> Queries:
+        count, dimensions = originals.shape
+        queries = originals + self.std * torch.randn(originals.shape, generator=generator, dtype=originals.dtype)
+        redrawn = torch.rand(originals.shape, generator=generator).argsort(-1)[:, : int(dimensions * self.mask)]
+        garbage = 2 * torch.rand(redrawn.shape, generator=generator, dtype=originals.dtype) - 1
+        queries.scatter_(-1, redrawn, garbage)
+        if self.signs == "constant":
+            return queries + self.constant_bias(dimensions).to(queries)
+        return queries + self.bias * _signs((count, dimensions), generator).to(queries)
+
+    @override
+    def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
+        r"""$\log \binom{d}{m}^{-1} \sum_{|D| = m} \prod_{i \in D} g_i \prod_{i \notin D} f_i$, over what was redrawn.
+
+        $f_i$ is the density of a kept dimension and $g_i$ of a redrawn one. The sum over the subsets is a
+        coefficient of $\prod_i (f_i + z g_i)$, read off by the saddle-point formula; see `_subset_sum`.
+        """
+        dimensions = patterns.shape[-1]
+        masked = int(dimensions * self.mask)
+        if self.signs == "constant":
+            shifts = [self.constant_bias(dimensions).to(patterns)]
+        else:
+            shifts = [torch.full_like(patterns[0], self.bias), torch.full_like(patterns[0], -self.bias)]
+        garbage = torch.logsumexp(torch.stack([_log_uniform(queries - shift) for shift in shifts]), 0)
+        garbage = garbage - log(len(shifts))
+        std = max(self.std, LEAST_STD)
+        scores = patterns.new_empty(len(queries), len(patterns))
+        for rows in blocks(len(queries), 6 * patterns.numel() * patterns.element_size()):
+            kept = [_log_normal(queries[rows].unsqueeze(1) - patterns - shift, std) for shift in shifts]
+            log_kept = kept[0] if len(kept) == 1 else torch.logaddexp(kept[0], kept[1]) - log(2)
+            scores[rows] = _subset_sum(log_kept, garbage[rows].unsqueeze(1), masked)
+        return scores - (lgamma(dimensions + 1) - lgamma(masked + 1) - lgamma(dimensions - masked + 1))
+
+
+def _signs(shape: tuple[int, ...], generator: Generator) -> Tensor:
+    return 2.0 * torch.randint(0, 2, shape, generator=generator) - 1
+
+
+def _log_uniform(values: Tensor) -> Tensor:
+    # A hair wider than [-1, 1], so that rounding in x - b does not put a redrawn value outside.
+    return torch.where(values.abs() <= 1 + 1e-5, log(0.5), -torch.inf)
+
+
+def _log_normal(values: Tensor, std: float) -> Tensor:
+    return -0.5 * (values / std).square() - log(std) - 0.9189385332046727
+
+
+def _subset_sum(log_kept: Tensor, log_garbage: Tensor, count: int) -> Tensor:
+    r"""$\log$ of the coefficient of $z^m$ in $\prod_i (f_i + z g_i)$, over the last axis.
+
+    With $K(t) = \sum_i \log(f_i + e^t g_i)$ it is $K(t) - mt - \tfrac12 \log 2\pi K''(t)$ at the $t$ where $K'(t) = m$:
+    the number of redrawn dimensions has mean $m$ there. Exact to a relative error of about $1 / 12 K''$.
+    """
+    if count == 0:
+        return log_kept.sum(-1)
+    if count == log_kept.shape[-1]:
+        return log_garbage.sum(-1).expand(log_kept.shape[:-1])
+    # A dimension that only one of the two can explain has no part in the choice; large but finite keeps it so.
+    odds = (log_garbage - log_kept).clamp(-1e4, 1e4)
+    tilt = -odds.sort(-1, descending=True).values[..., count - 1 : count + 1].mean(-1, keepdim=True)
+    for _ in range(TILT_STEPS):
+        rates = torch.sigmoid(odds + tilt)
+        spread = (rates * (1 - rates)).sum(-1, keepdim=True)
+        step = (count - rates.sum(-1, keepdim=True)) / spread.clamp_min(0.1)
+        tilt = tilt + step.clamp(-2, 2)
+    rates = torch.sigmoid(odds + tilt)
+    spread = (rates * (1 - rates)).sum(-1)
+    total = (log_kept + torch.nn.functional.softplus(odds + tilt)).sum(-1)
+    # Where the choice is beyond doubt the sum has one term, and the density must not exceed its probability.
+    return total - count * tilt.squeeze(-1) - 0.5 * torch.log((2 * torch.pi * spread).clamp_min(1))

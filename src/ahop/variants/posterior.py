@@ -1,0 +1,23 @@
+"""The Bayes oracle: what can be known about a query's origin when the variant distribution is known."""
+
+import torch
+
+from ahop._typing import Patterns, PerPattern, Queries, Scores
+from ahop.variants.base import Variant
+
+
+def log_posterior(
+    variant: Variant, patterns: Patterns, queries: Queries, log_prior: PerPattern | None = None
+) -> Scores:
+    r"""$\log p(\xi_n \mid x_b) \propto \log p(x_b \mid \xi_n) + \log p(\xi_n)$; its argmax is the correct retrieval.
+
+    A query that no pattern can have produced gets the prior.
+
+    Paper:
+        [eqn:likelihood]; the prior's part in [apd:complicated].
+    """
+    joint = variant.log_likelihood(patterns, queries)
+    prior = torch.zeros_like(patterns[:, 0]) if log_prior is None else log_prior
+    joint = joint + prior
+    impossible = torch.isneginf(joint).all(-1, keepdim=True)
+    return torch.log_softmax(torch.where(impossible, prior, joint), dim=-1)
