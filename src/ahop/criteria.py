@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from ahop.variants.posterior import log_posterior
 DEFAULT_QUERIES = 1000
 
 
+@runtime_checkable
 class Retriever(Protocol):
     """Anything that holds patterns and answers queries with vectors: a memory."""
 
@@ -72,7 +73,8 @@ def correctly_retrieved(
     """Is the answer nearest to the pattern of the highest posterior?
 
     Paper:
-        [def:correct-ret], [eqn:correct_ret]; a dynamics for which it always holds is optimal [def:opt-correct-ret].
+        [def:correct-ret], [eqn:correct_ret]; its share of all queries is the retrieval accuracy [def:ret-acc], and
+        where that is one the dynamics is optimal [def:opt-correct-ret].
     """
     return nearest(patterns, retrieved) == log_posterior(variant, patterns, queries, log_prior).argmax(-1)
 
@@ -81,7 +83,7 @@ def evaluate(memory: Retriever, pairs: Pairs) -> Evaluation:
     """Accuracy and error on given pairs.
 
     Paper:
-        [def:emp-ret-acc], and the mean squared error of [apd:experiments], per dimension as its figures need.
+        The metrics of [apd:experiments], the squared error per dimension as its figures need.
     """
     with torch.no_grad():
         retrieved = memory.retrieve(pairs.queries)
@@ -94,7 +96,7 @@ def retrieval_accuracy(memory: Retriever, variant: Variant, queries: int = DEFAU
     """The share of fresh queries whose answer is nearest to their origin.
 
     Paper:
-        [def:ret-acc], estimated from samples as in [def:emp-ret-acc].
+        [def:emp-ret-acc].
     """
     return evaluate(memory, variant.sample(memory.patterns, queries, seed)).accuracy
 

@@ -2,6 +2,7 @@
 
 from typing import final
 
+import torch
 from typing_extensions import override
 
 from ahop._numbers import saturate
@@ -28,4 +29,6 @@ class LikelihoodSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        if patterns.ndim > 2:
+            return torch.stack([self.forward(*each) for each in zip(patterns, queries, strict=True)])
         return saturate(self.variant.log_likelihood(patterns, queries))

@@ -1,4 +1,4 @@
-"""Table 1 of the paper as code: every Hopfield network is one line.
+"""Table 1 of the paper [tab:summary] as code: every Hopfield network is one line.
 
 The paper's U-Hop is the universal network of Millidge et al., and its K-Hop the kernelized one of Wu et al., whose
 authors call theirs U-Hop.

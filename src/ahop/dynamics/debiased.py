@@ -24,7 +24,8 @@ class DebiasedReadout(Dynamics):
     One proof of the paper prints $-b/2$ for the step, which does not lower the energy.
 
     Paper:
-        [eqn:ret], [lem:dec], [thm:energy].
+        [eqn:ret]; that it lowers the energy is [lem:dec] with its inequality [eqn:dec], and that the energy is bounded
+        [thm:energy].
     """
 
     bias: torch.Tensor

@@ -18,7 +18,8 @@ class GradientDescent(Dynamics):
     r"""$x \leftarrow x - \eta \nabla E(x)$, for any memory that has an energy.
 
     Paper:
-        [apd:proof-energy]: with the unified similarity and $\eta = \tfrac12$ it is the de-biased readout.
+        The gradient flow of the energy theorem's appendix: with the unified similarity and $\eta = \tfrac12$ it is the
+        de-biased readout.
     """
 
     step_size: float = 0.5

@@ -21,7 +21,7 @@ class Readout(Dynamics):
     procedure, so the energy falls.
 
     Paper:
-        Section 2.1; the dynamics of [thm:ret-dyn].
+        Section 2.1, the retrieval dynamics $\mathcal T$.
     """
 
     @override

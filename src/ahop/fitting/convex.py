@@ -66,8 +66,7 @@ class ConvexSolver:
             problem = _pose(memory, similarity, pairs, self.smoothness)
             with tqdm(total=self.max_steps, desc="fit", unit="step", disable=not progress) as bar:
                 # Where the scores are far too sharp or flat, mending their scale first saves many scans of the pairs.
-                directions = torch.cat([similarity.coefficients.double().unsqueeze(0), similarity.starts()])
-                mixture = torch.eye(len(directions), dtype=torch.float64)[0]
+                directions, mixture = _mixture(similarity.coefficients.double(), similarity.starts())
                 scaled = _minimise(problem.restricted(directions), mixture, self.tolerance, self.max_steps, bar)
                 start = scaled.coefficients @ directions
                 outcome = _minimise(problem, start, self.tolerance, self.max_steps, bar)
@@ -122,8 +121,8 @@ class _Problem:
             weights = self.separation(scores[rows] + self.offset)
             curvature = self.separation.curvature(weights)
             row, column = (torch.maximum(weights, curvature) > NEGLIGIBLE).nonzero(as_tuple=True)
-            query = row + rows.start
-            features = self.features(query, column) - self.features(query, self.origins[query])
+            queries = torch.arange(rows.start, rows.stop, device=scores.device)
+            features = self.features(queries[row], column) - self.features(queries, self.origins[rows])[row]
             bent = features * curvature[row, column].unsqueeze(-1)
             means = features.new_zeros(len(weights), size).index_add_(0, row, bent)
             totals = curvature.sum(-1, keepdim=True).clamp_min(NEGLIGIBLE)
@@ -163,6 +162,14 @@ def _pose(memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs,
     penalty = strength * (rough.mT * scale) @ rough + LEAST_PENALTY * torch.diag(spread)
     offset = 0.0 if memory.log_prior is None else memory.log_prior
     return _Problem(memory.separation, pairs.origins, offset, score, features, penalty)
+
+
+def _mixture(coefficients: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    """The starts, with the coefficients among them unless they are a mixture already, and how they are mixed."""
+    mixture: Tensor = torch.linalg.lstsq(starts.mT, coefficients.unsqueeze(-1)).solution.squeeze(-1)
+    if torch.allclose(mixture @ starts, coefficients):
+        return starts, mixture
+    return torch.cat([starts, coefficients.unsqueeze(0)]), torch.cat([torch.zeros_like(mixture), mixture.new_ones(1)])
 
 
 def _minimise(problem: _Problem, coefficients: Tensor, tolerance: float, max_steps: int, bar: Bar) -> _Outcome:

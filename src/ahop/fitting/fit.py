@@ -46,7 +46,7 @@ def fit(
         A fitted copy that shares the stored patterns; its `report` says how the fit went.
 
     Paper:
-        Minimises [eqn:loss]; Figure 1 (b) [fig:main].
+        Minimises the discrepancy loss of Section 3.3; Figure 2 (b) [fig:main].
     """
     fitted = memory.copy() if isinstance(memory, AssociativeMemory) else AssociativeMemory(memory)
     check_count("samples", samples)

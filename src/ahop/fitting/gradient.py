@@ -22,7 +22,7 @@ class AdamSolver:
     The defaults are the paper's. It works for any similarity, separation and modulation, and promises nothing.
 
     Paper:
-        [apd:memory].
+        The appendix on memory retrieval.
     """
 
     epochs: int = 200

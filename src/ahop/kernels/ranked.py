@@ -17,15 +17,16 @@ PerDimensionRule = Callable[[Tensor, Tensor], Tensor]
 
 
 def ranked_scores(rule: PerDimensionRule, rank_weights: Tensor, patterns: Patterns, queries: Queries) -> Scores:
-    """Scores of each query against each pattern, in blocks unless the data itself needs a gradient.
+    """Scores of each query against each pattern, in blocks unless the values themselves need a gradient.
 
     Args:
         rule: patterns (n, d), queries (b, d) -> per-dimension similarities (b, n, d), in a new tensor.
         rank_weights: (d,) shared by all patterns, or (n, d) with a row for each.
     """
-    data_needs_gradient = torch.is_grad_enabled() and (patterns.requires_grad or queries.requires_grad)
-    if patterns.ndim != 2 or data_needs_gradient or torch.compiler.is_compiling():
+    if patterns.ndim != 2 or torch.compiler.is_compiling() or _needs_gradient(rule, patterns, queries):
         return ranked_scores_plain(rank_weights, rule(patterns, queries))
+    if not (torch.is_grad_enabled() and rank_weights.requires_grad) and not bool(rank_weights.any()):
+        return patterns.new_zeros(len(queries), len(patterns))
     scores: Scores = _RankedScores.apply(rank_weights, patterns, queries, rule)  # type: ignore[no-untyped-call]
     return scores
 
@@ -66,6 +67,11 @@ class _RankedScores(torch.autograd.Function):
             else:
                 ascending[columns] += torch.einsum("bn,bnd->nd", part, values)
         return ascending.flip(-1), None, None, None
+
+
+def _needs_gradient(rule: PerDimensionRule, patterns: Tensor, queries: Tensor) -> bool:
+    """Whether a gradient flows into the values, be it to the data or to parameters of the rule: an empty block tells."""
+    return rule(patterns[:0], queries[:0]).requires_grad
 
 
 def _sorted_blocks(rule: PerDimensionRule, patterns: Tensor, queries: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:

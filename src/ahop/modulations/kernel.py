@@ -25,7 +25,8 @@ class KernelModulation(Modulation):
     def __init__(self, dimensions: int, kernel_dimensions: int | None = None) -> None:
         super().__init__()
         self.dimensions = check_count("dimensions", dimensions)
-        self.kernel_dimensions = check_count("kernel_dimensions", kernel_dimensions or dimensions)
+        kernel_dimensions = dimensions if kernel_dimensions is None else kernel_dimensions
+        self.kernel_dimensions = check_count("kernel_dimensions", kernel_dimensions)
         self.kernel = nn.Parameter(torch.eye(self.kernel_dimensions, dimensions))
 
     @override

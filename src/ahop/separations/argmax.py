@@ -13,7 +13,7 @@ class Argmax(Separation):
     r"""One-hot at the largest score, potential $\max_n s_n$. Ties share the weight equally.
 
     Paper:
-        Table 1, U-Hop; the separation under which the optimality lemmas hold [apd:proof-optimal].
+        Table 1, U-Hop; the separation under which the optimality lemmas hold.
     """
 
     @override

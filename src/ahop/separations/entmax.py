@@ -1,5 +1,6 @@
 """Entmax: the family between softmax and sparsemax."""
 
+from math import log
 from typing import final
 
 import torch
@@ -13,6 +14,8 @@ from ahop.separations.base import Separation, with_gradient
 from ahop.separations.softmax import below_top
 
 BISECTIONS = 60
+# As close as alpha comes to 1, and to 2 where it is learned: nearer than this, rounding would put it there.
+MARGIN = 1e-6
 
 
 @final
@@ -36,20 +39,21 @@ class Entmax(Separation):
             )
         self.learnable = learnable
         self.beta = check_positive("beta", beta)
-        start = torch.tensor(float(alpha))
         self._alpha: Tensor
         if learnable:
-            self._alpha = nn.Parameter(torch.logit(start - 1))
+            self._alpha = nn.Parameter(torch.logit(torch.tensor(float(alpha - 1))))
         else:
-            self.register_buffer("_alpha", start)
+            self.register_buffer("_alpha", torch.tensor(float(alpha)))
 
     @property
     def alpha(self) -> Tensor:
-        return 1 + torch.sigmoid(self._alpha) if self.learnable else self._alpha
+        if self.learnable:
+            return 1 + torch.sigmoid(self._alpha).clamp(MARGIN, 1 - MARGIN)
+        return self._alpha.clamp_min(1 + MARGIN)
 
     @override
     def configuration(self) -> dict[str, object]:
-        return {"alpha": round(float(self.alpha), 6), "beta": self.beta, "learnable": self.learnable}
+        return {"alpha": round(float(self.alpha.detach()), 6), "beta": self.beta, "learnable": self.learnable}
 
     @override
     def forward(self, scores: Scores) -> Weights:
@@ -66,30 +70,36 @@ class Entmax(Separation):
         below, top = below_top(scores.detach())
         fixed = weights.detach()
         # The tangent in alpha comes from the entropy alone, by the same theorem that gives it for the scores.
-        entropy = (_power(fixed, alpha).sum(-1) - 1) / (alpha * (alpha - 1))
+        surprise = torch.expm1((alpha - 1) * torch.where(fixed > 0, fixed, 1.0).log())
+        entropy = (fixed * surprise).sum(-1) / (alpha * (alpha - 1))
         value = top.squeeze(-1) + (fixed * below).sum(-1) - entropy / self.beta
         return with_gradient(value, scores, weights)
 
 
 def _weights(logits: Tensor, alpha: Tensor) -> Tensor:
-    r"""$[(\alpha - 1) z - \tau]_+^{1/(\alpha - 1)}$ with the threshold at which the weights sum to one."""
-    exponent = 1 / (alpha - 1)
-    # The top logit is 0, so the threshold lies in [-1, 0]; what is below -1 has weight zero.
-    scaled = ((alpha - 1) * logits).clamp_min(-2)
+    r"""$\exp_\alpha(z - \tau)$ with the threshold at which the weights sum to one."""
     with torch.no_grad():
-        low = torch.full_like(scaled[..., :1], -1)
-        width = 1.0
+        # The top logit is 0 and its weight at least 1/n, so the threshold lies in [0, log n].
+        low = torch.zeros_like(logits[..., :1])
+        width = log(logits.shape[-1])
         for _ in range(BISECTIONS):
             width /= 2
             middle = low + width
-            low = torch.where(_power(scaled - middle, exponent).sum(-1, keepdim=True) >= 1, middle, low)
-        slope = (exponent * _power(scaled - low, exponent - 1)).sum(-1, keepdim=True)
+            low = torch.where(_exponential(logits - middle, alpha).sum(-1, keepdim=True) >= 1, middle, low)
+        slope = _power(_exponential(logits - low, alpha), 2 - alpha).sum(-1, keepdim=True)
     # One Newton step, done where gradients see it, gives the threshold its exact derivative in scores and alpha.
-    surplus = _power(scaled - low, exponent).sum(-1, keepdim=True) - 1
-    return _power(scaled - (low + surplus / slope), exponent)
+    surplus = _exponential(logits - low, alpha).sum(-1, keepdim=True) - 1
+    return _exponential(logits - (low + surplus / slope), alpha)
+
+
+def _exponential(values: Tensor, alpha: Tensor) -> Tensor:
+    r"""$\exp_\alpha(v) = [1 + (\alpha - 1) v]_+^{1/(\alpha - 1)}$, to full precision also where it nears $\exp(v)$."""
+    scaled = (alpha - 1) * values
+    positive = scaled > -1
+    return torch.where(positive, torch.exp(torch.log1p(torch.where(positive, scaled, 0.0)) / (alpha - 1)), 0.0)
 
 
 def _power(base: Tensor, exponent: Tensor) -> Tensor:
-    """$[base]_+^{exponent}$ whose derivative is zero, never NaN, where the base is not positive."""
+    """$[base]_+^{exponent}$, which is zero for zero."""
     positive = base > 0
     return torch.where(positive, torch.where(positive, base, 1.0) ** exponent, 0.0)

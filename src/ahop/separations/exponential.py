@@ -25,7 +25,8 @@ class Exponential(Separation):
 
     @override
     def forward(self, scores: Scores) -> Weights:
-        return scores.clamp_max(log(torch.finfo(scores.dtype).max)).exp()
+        numbers = torch.finfo(scores.dtype)
+        return scores.clamp_max(log(numbers.max) * (1 - numbers.eps)).exp()
 
     @override
     def potential(self, scores: Scores) -> PerQuery:

@@ -3,6 +3,7 @@
 from typing import final
 
 import torch
+from torch import Tensor
 from typing_extensions import override
 
 from ahop._checks import check_positive
@@ -45,7 +46,7 @@ class Softmax(Separation):
         return top.squeeze(-1) + torch.logsumexp(self.beta * below, dim=-1) / self.beta
 
 
-def below_top(scores: Scores) -> tuple[Scores, Scores]:
+def below_top(scores: Scores) -> tuple[Scores, Tensor]:
     """The scores as differences to the largest of each query, and that largest one: sharpening cannot overflow then."""
     top = scores.amax(-1, keepdim=True)
     return saturate(scores - top), top

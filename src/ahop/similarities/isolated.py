@@ -23,7 +23,7 @@ class IsolatedSimilarity(Similarity):
     For variant distributions whose patterns are corrupted each in its own way. It wants pairs from every pattern.
 
     Paper:
-        [apd:complicated], isolated variants.
+        Isolated variants [apd:complicated].
     """
 
     def __init__(self, count: int, dimensions: int, bases: Sequence[DecomposableSimilarity] | None = None) -> None:
@@ -50,7 +50,7 @@ class IsolatedSimilarity(Similarity):
 
     @override
     def rows(self, indices: Indices | slice) -> "IsolatedSimilarity":
-        return self._with(self.weights.detach()[:, indices])
+        return self._with(self.weights.detach()[:, indices].clone())
 
     @override
     def grown(self, count: int) -> "IsolatedSimilarity":

@@ -1,4 +1,7 @@
-"""The similarities that the paper proves optimal, for variants whose parameters are known."""
+"""The similarities that the paper proves optimal, for variants whose parameters are known.
+
+With `Argmax` they make the retrieval of [thm:ret-dyn] correct for every query; the proofs are in [apd:proof-optimal].
+"""
 
 import torch
 

@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 from ahop._checks import check_count
 from ahop._component import Component
 from ahop._typing import Origins, Patterns, PerPattern, Queries, Scores
-from ahop.errors import ShapeError, UndefinedError
+from ahop.errors import InvalidValueError, ShapeError, UndefinedError
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,13 @@ class Variant(Component, ABC):
         return Pairs(origins.to(patterns.device), self.corrupt(originals, generator).to(patterns))
 
 
-def as_parameter(value: float | Tensor | list[float]) -> Tensor:
+def as_parameter(name: str, value: float | Tensor | list[float]) -> Tensor:
     """A number for all dimensions or one for each, as a tensor of at most one axis."""
     tensor = torch.as_tensor(value, dtype=torch.get_default_dtype())
     if tensor.ndim > 1:
-        raise ShapeError(f"A variant's parameter is a number or a vector of them; got shape {tuple(tensor.shape)}.")
+        raise ShapeError(f"`{name}` must be a number or a vector of them; got shape {tuple(tensor.shape)}.")
+    if not bool(torch.isfinite(tensor).all()):
+        raise InvalidValueError(f"`{name}` must be finite; got {as_plain(tensor)}.")
     return tensor
 
 

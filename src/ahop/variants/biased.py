@@ -6,6 +6,7 @@ import torch
 from torch import Generator, Tensor
 from typing_extensions import override
 
+from ahop._checks import check_not_negative
 from ahop._typing import Patterns, Queries, Scores
 from ahop.variants.base import Variant, as_parameter, as_plain
 
@@ -24,8 +25,8 @@ class BiasedVariant(Variant):
     def __init__(self, bias: float | Tensor | list[float], tolerance: float = 1e-5) -> None:
         super().__init__()
         self.bias: Tensor
-        self.register_buffer("bias", as_parameter(bias))
-        self.tolerance = tolerance
+        self.register_buffer("bias", as_parameter("bias", bias))
+        self.tolerance = check_not_negative("tolerance", tolerance)
 
     @override
     def configuration(self) -> dict[str, object]:

@@ -22,7 +22,7 @@ class ComposedVariant(Variant):
     between, the paper calls it analytically cumbersome: sample, and learn it. `MixedVariant` is the exception.
 
     Paper:
-        Figure 2 (d) [fig:cloud].
+        Figure 1 (d) [fig:cloud].
     """
 
     def __init__(self, parts: Sequence[Variant]) -> None:

@@ -13,13 +13,17 @@ from ahop._typing import Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.variants.base import Variant
 
+# How many values a draw from G can take, as `torch.rand` has them: the odds against hitting a given one by chance.
+LEVELS = 2**24
+
 
 @final
 class MaskedVariant(Variant):
     r"""Each dimension is, with probability `rate`, redrawn from $\mathcal G = U[\text{low}, \text{high}]$.
 
-    The likelihood is a density over the redrawn dimensions and a probability over the kept ones. The paper leaves
-    out the factor $(1 - p)$ of each kept dimension; without it the posterior is wrong.
+    The likelihood is a probability, with $\mathcal G$ uniform over the values that a random generator can give: a
+    value that agrees by chance is then rare, however large the rate. The paper leaves out the factor $(1 - p)$ of
+    each kept dimension; without it the likelihood does not sum to one.
 
     Paper:
         [def:masked-var].
@@ -46,10 +50,11 @@ class MaskedVariant(Variant):
     def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
         inside = (queries >= self.low) & (queries <= self.high)
         kept = log(1 - self.rate) if self.rate < 1 else -torch.inf
-        redrawn = log(self.rate / (self.high - self.low)) if self.rate > 0 else -torch.inf
-        if_redrawn = torch.where(inside, redrawn, -torch.inf).to(patterns)
+        redrawn = log(self.rate / LEVELS) if self.rate > 0 else -torch.inf
+        if_other = torch.where(inside, patterns.new_tensor(redrawn), -torch.inf)
+        if_same = torch.logaddexp(if_other, torch.full_like(if_other, kept))
         scores = patterns.new_empty(len(queries), len(patterns))
         for rows in blocks(len(queries), patterns.numel() * patterns.element_size()):
             same = queries[rows].unsqueeze(1) == patterns
-            scores[rows] = torch.where(same, kept, if_redrawn[rows].unsqueeze(1)).sum(-1)
+            scores[rows] = torch.where(same, if_same[rows].unsqueeze(1), if_other[rows].unsqueeze(1)).sum(-1)
         return scores

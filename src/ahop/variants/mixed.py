@@ -1,19 +1,21 @@
 """The paper's mixed variant: noise, then a mask, then a bias."""
 
-from math import lgamma, log
+from math import floor, lgamma, log
 from typing import Literal, final
 
 import torch
 from torch import Generator, Tensor
+from torch.nn.functional import softplus
 from typing_extensions import override
 
-from ahop._blocks import blocks
+from ahop._blocks import CACHE_BYTES, blocks
 from ahop._checks import check_choice, check_not_negative, check_rate
 from ahop._typing import Patterns, Queries, Scores, Vector
+from ahop.kernels.sorting import sort_ascending_
 from ahop.variants.base import Variant
 
 LEAST_STD = 1e-5
-TILT_STEPS = 12
+TILT_STEPS = 4
 
 
 @final
@@ -66,6 +68,10 @@ class MixedVariant(Variant):
     def std(self) -> float:
         return self.noise if self.reading == "std" else self.noise**0.5
 
+    def redrawn(self, dimensions: int) -> int:
+        """How many of the dimensions the mask takes."""
+        return floor(dimensions * self.mask + 1e-9)  # 100 * 0.57 is 56.99..., and 57 is meant
+
     def constant_bias(self, dimensions: int) -> Vector:
         """The shift that all queries share when the signs are constant."""
         generator = Generator().manual_seed(self.seed)
@@ -75,7 +81,7 @@ class MixedVariant(Variant):
     def corrupt(self, originals: Queries, generator: Generator) -> Queries:
         count, dimensions = originals.shape
         queries = originals + self.std * torch.randn(originals.shape, generator=generator, dtype=originals.dtype)
-        redrawn = torch.rand(originals.shape, generator=generator).argsort(-1)[:, : int(dimensions * self.mask)]
+        redrawn = torch.rand(originals.shape, generator=generator).argsort(-1)[:, : self.redrawn(dimensions)]
         garbage = 2 * torch.rand(redrawn.shape, generator=generator, dtype=originals.dtype) - 1
         queries.scatter_(-1, redrawn, garbage)
         if self.signs == "constant":
@@ -90,7 +96,7 @@ class MixedVariant(Variant):
         coefficient of $\prod_i (f_i + z g_i)$, read off by the saddle-point formula; see `_subset_sum`.
         """
         dimensions = patterns.shape[-1]
-        masked = int(dimensions * self.mask)
+        masked = self.redrawn(dimensions)
         if self.signs == "constant":
             shifts = [self.constant_bias(dimensions).to(patterns)]
         else:
@@ -99,7 +105,7 @@ class MixedVariant(Variant):
         garbage = garbage - log(len(shifts))
         std = max(self.std, LEAST_STD)
         scores = patterns.new_empty(len(queries), len(patterns))
-        for rows in blocks(len(queries), 6 * patterns.numel() * patterns.element_size()):
+        for rows in blocks(len(queries), patterns.numel() * patterns.element_size(), CACHE_BYTES):
             kept = [_log_normal(queries[rows].unsqueeze(1) - patterns - shift, std) for shift in shifts]
             log_kept = kept[0] if len(kept) == 1 else torch.logaddexp(kept[0], kept[1]) - log(2)
             scores[rows] = _subset_sum(log_kept, garbage[rows].unsqueeze(1), masked)
@@ -112,7 +118,7 @@ def _signs(shape: tuple[int, ...], generator: Generator) -> Tensor:
 
 def _log_uniform(values: Tensor) -> Tensor:
     # A hair wider than [-1, 1], so that rounding in x - b does not put a redrawn value outside.
-    return torch.where(values.abs() <= 1 + 1e-5, log(0.5), -torch.inf)
+    return torch.where(values.abs() <= 1 + 1e-5, values.new_tensor(log(0.5)), -torch.inf)
 
 
 def _log_normal(values: Tensor, std: float) -> Tensor:
@@ -130,15 +136,30 @@ def _subset_sum(log_kept: Tensor, log_garbage: Tensor, count: int) -> Tensor:
     if count == log_kept.shape[-1]:
         return log_garbage.sum(-1).expand(log_kept.shape[:-1])
     # A dimension that only one of the two can explain has no part in the choice; large but finite keeps it so.
-    odds = (log_garbage - log_kept).clamp(-1e4, 1e4)
-    tilt = -odds.sort(-1, descending=True).values[..., count - 1 : count + 1].mean(-1, keepdim=True)
-    for _ in range(TILT_STEPS):
-        rates = torch.sigmoid(odds + tilt)
-        spread = (rates * (1 - rates)).sum(-1, keepdim=True)
-        step = (count - rates.sum(-1, keepdim=True)) / spread.clamp_min(0.1)
-        tilt = tilt + step.clamp(-2, 2)
+    odds = (log_garbage - log_kept).clamp(-1e30, 1e30)
+    kept = odds.shape[-1] - count
+    with torch.no_grad():
+        # Start between the last dimension to be redrawn and the first to be kept.
+        tilt = -sort_ascending_(odds.clone())[..., kept - 1 : kept + 1].mean(-1, keepdim=True)
+        rates = torch.empty_like(odds)
+        for _ in range(TILT_STEPS):
+            torch.add(odds, tilt, out=rates).sigmoid_()
+            mean = rates.sum(-1, keepdim=True)
+            spread = mean - rates.mul_(rates).sum(-1, keepdim=True)
+            tilt = tilt + _tilt_step(count, mean, spread)
+    # The last step is done where gradients see it, which gives the tilt its derivative.
     rates = torch.sigmoid(odds + tilt)
-    spread = (rates * (1 - rates)).sum(-1)
-    total = (log_kept + torch.nn.functional.softplus(odds + tilt)).sum(-1)
+    spread = (rates * (1 - rates)).sum(-1, keepdim=True)
+    tilt = tilt + _tilt_step(count, rates.sum(-1, keepdim=True), spread)
+    tilted = odds + tilt
+    redrawn = tilted > 0
+    # K(t) - mt, each dimension by the larger of its two addends: odds of any size cost no digits.
+    addends = torch.where(redrawn, log_garbage, log_kept) + softplus(torch.where(redrawn, -tilted, tilted))
+    total = addends.sum(-1) + (redrawn.sum(-1) - count) * tilt.squeeze(-1)
     # Where the choice is beyond doubt the sum has one term, and the density must not exceed its probability.
-    return total - count * tilt.squeeze(-1) - 0.5 * torch.log((2 * torch.pi * spread).clamp_min(1))
+    total = total - 0.5 * torch.log((2 * torch.pi * spread.squeeze(-1)).clamp_min(1))
+    return total.masked_fill(torch.isneginf(log_garbage).sum(-1) > kept, -torch.inf)
+
+
+def _tilt_step(count: int, mean: Tensor, spread: Tensor) -> Tensor:
+    return ((count - mean) / spread.clamp_min(0.1)).clamp(-2, 2)

@@ -23,7 +23,7 @@ class NoisyVariant(Variant):
     def __init__(self, variance: float | Tensor | list[float]) -> None:
         super().__init__()
         self.variance: Tensor
-        self.register_buffer("variance", as_parameter(variance))
+        self.register_buffer("variance", as_parameter("variance", variance))
         if not bool((self.variance > 0).all()):
             raise InvalidValueError(f"`variance` must be positive in every dimension; got {as_plain(self.variance)}.")
 
@@ -40,5 +40,7 @@ class NoisyVariant(Variant):
     def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
         variance = self.variance.to(patterns).expand(patterns.shape[-1])
         scale = variance.rsqrt()
-        distances = torch.cdist(queries * scale, patterns * scale).square()
+        # A large common offset would cost the distances their digits.
+        centre = patterns.detach().mean(-2, keepdim=True)
+        distances = torch.cdist((queries - centre) * scale, (patterns - centre) * scale).square()
         return -0.5 * (distances + variance.log().sum() + patterns.shape[-1] * log(2 * pi))

@@ -14,10 +14,12 @@ def log_posterior(
     A query that no pattern can have produced gets the prior.
 
     Paper:
-        [eqn:likelihood]; the prior's part in [apd:complicated].
+        [eqn:likelihood].
     """
-    joint = variant.log_likelihood(patterns, queries)
+    likelihood = variant.log_likelihood(patterns, queries)
+    if bool(torch.isnan(likelihood).any()):  # float32 overflowed on the way
+        likelihood = variant.log_likelihood(patterns.double(), queries.double()).to(patterns)
     prior = torch.zeros_like(patterns[:, 0]) if log_prior is None else log_prior
-    joint = joint + prior
+    joint = likelihood + prior
     impossible = torch.isneginf(joint).all(-1, keepdim=True)
     return torch.log_softmax(torch.where(impossible, prior, joint), dim=-1)

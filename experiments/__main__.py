@@ -1,0 +1,41 @@
+"""`python -m experiments NAME [--quick] [--seeds N] [--json]`."""
+
+import argparse
+import importlib
+import json
+import sys
+from pathlib import Path
+
+from experiments.harness import Experiment, perform, table
+
+NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem.startswith(("tab_", "fig_")))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument(
+        "--quick", action="store_true", help="one seed, fewer queries, at most two minutes; saves nothing"
+    )
+    parser.add_argument("--seeds", type=int, help="how many seeds; each experiment has its own default")
+    parser.add_argument("--resume", action="store_true", help="keep the cells that the result file already has")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    parser.add_argument("--no-progress", action="store_true")
+    chosen = parser.parse_args(arguments)
+    experiment: Experiment = importlib.import_module(f"experiments.{chosen.name}").EXPERIMENT
+    result = perform(
+        experiment,
+        quick=chosen.quick,
+        seeds=chosen.seeds,
+        resume=chosen.resume,
+        progress=not chosen.no_progress,
+    )
+    print(experiment.title)
+    print(table(result["rows"], [*experiment.keys, *experiment.metrics]))
+    if chosen.json:
+        print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""What every experiment shares: cells to run, a result file that can be resumed, a table, a line of JSON."""
+
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, TypeAlias
+
+import numpy
+import torch
+from tqdm.auto import tqdm
+
+import ahop
+
+Row: TypeAlias = dict[str, Any]
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A grid of cells, each run on its own, and how their rows become a table and a picture.
+
+    Attributes:
+        name: of the module and of the result file.
+        title: one line for people.
+        seeds: how many the full form takes.
+        cells: (seeds, quick) -> what to run; a cell is a row of plain values with a "seed".
+        run: a cell and quick -> rows.
+        keys: what tells two lines of the table apart.
+        metrics: what is averaged over seeds.
+        draw: rows and a path -> a picture; None if a table says it all.
+    """
+
+    name: str
+    title: str
+    seeds: int
+    cells: Callable[[int, bool], list[Row]]
+    run: Callable[[Row, bool], list[Row]]
+    keys: Sequence[str]
+    metrics: Sequence[str]
+    draw: Callable[[list[Row], Path], None] | None = None
+    notes: str = ""
+
+
+def perform(experiment: Experiment, *, quick: bool, seeds: int | None, resume: bool, progress: bool) -> Row:
+    """Run every cell, and keep the result file up to date after each so that an interrupted run can go on."""
+    count = 1 if quick else seeds or experiment.seeds
+    path = RESULTS / f"{experiment.name}.json"
+    done: list[Row] = json.loads(path.read_text())["runs"] if resume and path.exists() else []
+    finished = {json.dumps(run["cell"], sort_keys=True) for run in done}
+    started = time.perf_counter()
+    result: Row = {}
+    for cell in tqdm(experiment.cells(count, quick), desc=experiment.name, disable=not progress):
+        if json.dumps(cell, sort_keys=True) not in finished:
+            done.append({"cell": cell, "rows": experiment.run(cell, quick)})
+        result = {
+            "experiment": experiment.name,
+            "title": experiment.title,
+            "command": f"python -m experiments {experiment.name}",
+            "quick": quick,
+            "seeds": count,
+            "notes": experiment.notes,
+            "rows": over_seeds([row for run in done for row in run["rows"]], experiment.keys, experiment.metrics),
+            "environment": environment(),
+            "seconds": round(time.perf_counter() - started, 1),
+        }
+        if not quick:
+            RESULTS.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({**result, "runs": done}, indent=1) + "\n")
+    if experiment.draw and not quick:
+        experiment.draw(result["rows"], RESULTS / f"{experiment.name}.png")
+    return result
+
+
+def over_seeds(rows: Iterable[Row], keys: Sequence[str], metrics: Sequence[str]) -> list[Row]:
+    """Rows that agree in `keys` become one, with the mean of each metric and its spread as `<metric>_std`."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    merged = []
+    for group in groups.values():
+        row = {**group[0], "runs": len(group)}
+        for metric in metrics:
+            values = [each[metric] for each in group if each.get(metric) is not None]
+            row[metric] = round(mean(values), 5) if values else None
+            row[f"{metric}_std"] = round(stdev(values), 5) if len(values) > 1 else None
+        row.pop("seed", None)
+        merged.append(row)
+    return merged
+
+
+def table(rows: list[Row], columns: Sequence[str]) -> str:
+    """Rows as a Markdown table."""
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(_cell(row, column) for column in columns) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def environment() -> Row:
+    """What a reader needs to run it again."""
+    revision = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=RESULTS.parent
+    )
+    return {
+        "ahop": ahop.__version__,
+        "revision": revision.stdout.strip() or None,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "threads": torch.get_num_threads(),
+        "machine": platform.machine(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _cell(row: Row, column: str) -> str:
+    value = row.get(column)
+    if isinstance(value, float):
+        spread = row.get(f"{column}_std")
+        return f"{value:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")
+    return "" if value is None else str(value)

@@ -1,0 +1,60 @@
+"""The models that the retrieval experiments compare, each fitted the way its authors would."""
+
+import torch
+from torch import Generator, Tensor, nn
+
+import ahop
+
+K_HOP_EPOCHS = 100
+K2_EPOCHS = 200
+K2_LEARNING_RATE = 1e-3
+
+
+class PerceptronMemory:
+    """The paper's four-layer perceptron: a classifier over the stored patterns that never looks at them.
+
+    Trained on fresh pairs, 512 a step; it answers with the mean pattern under its own posterior.
+    """
+
+    def __init__(self, patterns: Tensor, variant: ahop.MixedVariant, steps: int, seed: int, width: int = 512) -> None:
+        self.patterns = patterns
+        torch.manual_seed(seed)
+        sizes = [patterns.shape[1], width, width, width, len(patterns)]
+        layers: list[nn.Module] = []
+        for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+            layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        self.network = nn.Sequential(*layers[:-1])
+        optimiser = torch.optim.Adam(self.network.parameters(), lr=1e-3)
+        generator = Generator().manual_seed(seed)
+        for _ in range(steps):
+            pairs = variant.sample(patterns, 512, generator)
+            loss = nn.functional.cross_entropy(self.network(pairs.queries), pairs.origins)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+
+    def retrieve(self, queries: Tensor) -> Tensor:
+        return torch.softmax(self.network(queries), dim=-1) @ self.patterns
+
+
+def k_hop(patterns: Tensor, seed: int, epochs: int = K_HOP_EPOCHS) -> ahop.AssociativeMemory:
+    """K-Hop with softmax, as its authors run retrieval, and its kernel spread by the separation loss."""
+    memory = ahop.zoo.k_hop(patterns, ahop.Softmax(), seed=seed)
+    return ahop.fit(memory, solver=ahop.SeparationSolver(epochs=epochs, patterns=512), progress=False)
+
+
+def k2_hop(patterns: Tensor, variant: ahop.MixedVariant, seed: int, epochs: int = K2_EPOCHS) -> ahop.AssociativeMemory:
+    """K-Hop with its kernel fitted from fresh pairs by the loss of A-Hop."""
+    solver = ahop.AdamSolver(epochs=epochs, learning_rate=K2_LEARNING_RATE)
+    memory = ahop.zoo.k2_hop(patterns, ahop.Softmax())
+    return ahop.fit(memory, variant=variant, solver=solver, samples=512, seed=seed, progress=False)
+
+
+def a_hop(
+    patterns: Tensor, variant: ahop.MixedVariant, seed: int, samples: int, tolerance: float = 1e-4
+) -> ahop.AssociativeMemory:
+    """The paper's A-Hop: footprints of distance and dot product with shared weights, at its convex optimum."""
+    solver = ahop.ConvexSolver(tolerance=tolerance)
+    return ahop.fit(
+        ahop.zoo.a_hop(patterns), variant=variant, solver=solver, samples=samples, seed=seed, progress=False
+    )
