@@ -51,9 +51,9 @@ def fit_with_adam(
     epochs: int,
     learning_rate: float = 0.1,
 ) -> ahop.AssociativeMemory:
-    """The paper's recipe for $s = \\sum_k \\beta_k w_k^\\top U q_k$, on pairs whose features are computed once.
+    r"""The paper's recipe for $s = \sum_k \beta_k w_k^\top U q_k$, on pairs whose features are computed once.
 
-    Starts at $U^\\top w$ nearest to all ones, the base similarities, whatever U is.
+    Starts at $U^\top w$ nearest to all ones, the base similarities, whatever U is.
     """
     similarity = memory.similarity
     assert isinstance(similarity, LinearSimilarity)

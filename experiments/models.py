@@ -1,5 +1,7 @@
 """The models that the retrieval experiments compare, each fitted the way its authors would."""
 
+from itertools import pairwise
+
 import torch
 from torch import Generator, Tensor, nn
 
@@ -21,7 +23,7 @@ class PerceptronMemory:
         torch.manual_seed(seed)
         sizes = [patterns.shape[1], width, width, width, len(patterns)]
         layers: list[nn.Module] = []
-        for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+        for inputs, outputs in pairwise(sizes):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
         self.network = nn.Sequential(*layers[:-1])
         optimiser = torch.optim.Adam(self.network.parameters(), lr=1e-3)

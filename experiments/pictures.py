@@ -7,6 +7,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from experiments.harness import Row
 
@@ -74,7 +75,7 @@ def radars(panels: dict[str, list[Row]], settings: list[str], path: Path, title:
     _save(figure, path)
 
 
-def _save(figure: plt.Figure, path: Path) -> None:
+def _save(figure: Figure, path: Path) -> None:
     figure.tight_layout()
     # No date and no version in the file: the same figures give the same bytes.
     figure.savefig(path, dpi=130, metadata={"Software": None})

@@ -91,5 +91,5 @@ EXPERIMENT = Experiment(
     run=run,
     keys=("concepts", "model", "paper"),
     metrics=("accuracy", "bayes"),
-    notes="The paper does not describe its task, so its column is there for the order of the models, not for the level.",
+    notes="The paper does not describe its task: read its column for the order of the models, not for their level.",
 )

@@ -7,6 +7,7 @@ Paper:
 from pathlib import Path
 
 import ahop
+from ahop.criteria import Retriever
 from experiments.data import mnist_patterns, uniform_patterns
 from experiments.harness import Experiment, Row
 from experiments.models import PerceptronMemory, a_hop, k2_hop, k_hop
@@ -40,7 +41,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     pairs = variant.sample(patterns, 400 if quick else 1000, seed=10_000 + seed)
     ceiling = ahop.bayes_accuracy(patterns, variant, queries=400, seed=10_000 + seed)
     steps = 100 if quick else 600
-    models = {
+    models: dict[str, Retriever] = {
         "M-Hop": ahop.zoo.m_hop(patterns),
         "U-Hop": ahop.zoo.u_hop(patterns),
         "K-Hop": k_hop(patterns, seed, epochs=20 if quick else 100),
@@ -80,7 +81,8 @@ EXPERIMENT = Experiment(
     metrics=("accuracy", "error", "bayes"),
     draw=draw,
     notes=(
-        "1000 test queries a seed, 400 for the ceiling. A-Hop: convex optimum from 1024 pairs. Bias signs are drawn for each query, as the "
-        "paper's generator does; `tab_constant_bias` shows what changes when they are not. The quick form leaves MNIST out."
+        "1000 test queries a seed, 400 for the ceiling. A-Hop: convex optimum from 1024 pairs. Bias signs are drawn for "
+        "each query, as the paper's generator does; `tab_constant_bias` shows what changes when they are not. "
+        "The quick form leaves MNIST out."
     ),
 )

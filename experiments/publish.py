@@ -1,0 +1,94 @@
+"""`python -m experiments.publish [--check]`: write every table of README and docs from the result files.
+
+With `--check` nothing is written; a table that differs from its result file is an error.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from experiments.harness import RESULTS, Row, table
+
+ROOT = RESULTS.parent.parent
+MODELS = ["M-Hop", "U-Hop", "K-Hop", "K2-Hop", "MLP", "A-Hop"]
+COLUMNS: dict[str, list[str]] = {
+    "tab_retrieval": ["dataset", "difficulty", "model", "accuracy", "paper", "bayes", "error", "paper_error"],
+    "tab_constant_bias": ["difficulty", "model", "accuracy", "bayes", "error"],
+    "fig_mixed_variants": ["count", "setting", "model", "accuracy", "bayes"],
+    "tab_ablations": ["ablation", "solver", "difficulty", "accuracy", "paper", "bayes", "error", "paper_error"],
+    "tab_multimodal": ["concepts", "model", "accuracy", "paper", "bayes"],
+    "tab_timing": [
+        *("dimensions", "count", "sorted", "training_ms", "inference_ms", "training_ratio", "inference_ratio"),
+        *("paper_training_ms", "paper_inference_ms"),
+    ],
+}
+
+
+def page() -> str:
+    """The results page of the docs."""
+    parts = [
+        "# Results",
+        "Every table here is written from a result file in this folder by `python -m experiments.publish`; the command "
+        "beside it makes the file anew. ± is the standard deviation over seeds. *bayes* is the accuracy of the exact "
+        "posterior, which no retrieval can beat on average; *paper* is the figure the paper prints.",
+    ]
+    for name, columns in COLUMNS.items():
+        result = read(name)
+        if result is None:
+            continue
+        parts.append(
+            f"## {name}\n\n{result['title']}. `{result['command']}`, {result['seeds']} seeds. {result['notes']}"
+        )
+        if (RESULTS / f"{name}.png").exists():
+            parts.append(f"![{result['title']}]({name}.png)")
+        parts.append(table(result["rows"], columns))
+    return "\n\n".join(parts) + "\n"
+
+
+def readme() -> str:
+    """The README with its block of results."""
+    text = (ROOT / "README.md").read_text()
+    result = read("tab_retrieval")
+    head, rest = text.split("<!-- results:tab_retrieval -->\n")
+    tail = rest[rest.index("<!-- /results -->") :]
+    body = "" if result is None else _summary(result["rows"]) + "\n"
+    return f"{head}<!-- results:tab_retrieval -->\n{body}{tail}"
+
+
+def read(name: str) -> Row | None:
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        return None
+    result: Row = json.loads(path.read_text())
+    return result
+
+
+def main() -> int:
+    wanted = {RESULTS / "index.md": page(), ROOT / "README.md": readme()}
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    if "--check" in sys.argv[1:]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} differs from the result files: run `python -m experiments.publish`.")
+        return 1 if stale else 0
+    for path in stale:
+        Path(path).write_text(wanted[path])
+    return 0
+
+
+def _summary(rows: list[Row]) -> str:
+    """One line for each cell of the table, a column for each model."""
+    groups: dict[tuple[str, float], dict[str, Row]] = {}
+    for row in rows:
+        groups.setdefault((row["dataset"], row["difficulty"]), {})[row["model"]] = row
+    lines = ["| N = 2048 | " + " | ".join(MODELS) + " | A-Hop in the paper | Bayes ceiling |"]
+    lines.append("|---" * (len(MODELS) + 3) + "|")
+    for (dataset, difficulty), models in groups.items():
+        accuracies = [f"{models[name]['accuracy']:.3f}" for name in MODELS]
+        ours = models["A-Hop"]
+        cells = [f"{dataset} {difficulty}", *accuracies, f"{ours['paper']:.3f}", f"{ours['bayes']:.3f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
