@@ -17,7 +17,7 @@ from experiments.pictures import radars
 
 STRENGTHS = [
     *[(mask, 0.0, 0.0) for mask in (0.6, 0.7, 0.8)],
-    *[(0.0, noise, 0.0) for noise in (0.4, 0.6, 0.8)],
+    *[(0.0, noise, 0.0) for noise in (0.6, 0.8, 1.0)],
     *[(0.0, 0.0, bias) for bias in (0.6, 0.8, 1.0)],
     *[(each, each, each) for each in (0.3, 0.4, 0.5)],
 ]

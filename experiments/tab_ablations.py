@@ -1,8 +1,8 @@
 r"""The paper's four ablations: sorting, the matrix U, the base similarities, the number of pairs.
 
 In the rank weights $u = U^\top w$ every full-rank U gives the same family of similarities, so at the optimum the
-choice of U cannot matter; what the paper's second table compares is how well Adam does in two hundred steps from each of them.
-Both are shown: "adam" is the paper's recipe, "convex" the optimum that the recipe is on its way to.
+choice of U cannot matter; what the paper's second table compares is how well Adam does in two hundred steps from
+each of them. Both are shown: "adam" is the paper's recipe, "convex" the optimum that the recipe is on its way to.
 
 Paper:
     [tab:ablation-1], [tab:ablation-2], [tab:ablation-3], [apd:ablation].

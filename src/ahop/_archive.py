@@ -7,7 +7,9 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -17,6 +19,7 @@ from ahop.errors import FileFormatError
 
 FORMAT = 1
 KEY = "ahop"
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def describe(component: Component) -> dict[str, object]:
@@ -44,7 +47,7 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, object], ten
         raise
 
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, object], dict[str, Tensor]]:
+def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The manifest and the tensors of a file that `write_archive` wrote."""
     try:
         with safe_open(os.fspath(path), framework="pt") as archive:
@@ -55,7 +58,7 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, object], dict[
     try:
         manifest = json.loads(words[KEY])
         version = manifest.pop("format")
-    except (KeyError, ValueError, AttributeError, TypeError) as error:
+    except (KeyError, ValueError, AttributeError, TypeError, RecursionError) as error:
         raise FileFormatError(
             f"`{path}` holds tensors but no ahop manifest. Was it written by `memory.save`?"
         ) from error
@@ -63,6 +66,8 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, object], dict[
         raise FileFormatError(
             f"`{path}` has format {version!r}; this release reads format {FORMAT}. Update ahop to read newer files."
         )
+    if not all(tensor.dtype in FLOATS for tensor in tensors.values()):
+        raise FileFormatError(f"`{path}` holds tensors that are no floating-point numbers; ahop writes no others.")
     return manifest, tensors
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 def saturate(values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """The values in `dtype`, with what would overflow held at the largest finite number."""
     dtype = dtype or values.dtype
-    largest = torch.finfo(dtype).max
+    largest = min(torch.finfo(dtype).max, torch.finfo(values.dtype).max)
     return values.clamp(-largest, largest).to(dtype)
 
 

@@ -10,6 +10,8 @@ from torch import Tensor
 from ahop._blocks import blocks
 from ahop._checks import as_patterns, check_not_negative
 from ahop._typing import Array, Flags, Origins, Patterns, PerPattern, Queries
+from ahop.errors import InvalidValueError
+from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.variants.base import Pairs, Variant
 from ahop.variants.posterior import log_posterior
 
@@ -48,8 +50,9 @@ class Evaluation:
 
 def nearest(patterns: Patterns, retrieved: Queries) -> Origins:
     r"""$\arg\min_n \lVert y - \xi_n \rVert_2$, in blocks."""
+    closeness = EuclideanSimilarity()
     found = [
-        torch.cdist(retrieved[rows], patterns).argmin(-1)
+        closeness(patterns, retrieved[rows]).argmax(-1)
         for rows in blocks(len(retrieved), len(patterns) * patterns.element_size())
     ]
     return torch.cat(found) if found else torch.empty(0, dtype=torch.long, device=patterns.device)
@@ -85,6 +88,8 @@ def evaluate(memory: Retriever, pairs: Pairs) -> Evaluation:
     Paper:
         The metrics of [apd:experiments], the squared error per dimension as its figures need.
     """
+    if not len(pairs):
+        raise InvalidValueError("`pairs` must hold at least one pair; got none.")
     with torch.no_grad():
         retrieved = memory.retrieve(pairs.queries)
         error = (retrieved - memory.patterns[pairs.origins]).square().mean()

@@ -5,6 +5,7 @@ from typing import final
 import torch
 from typing_extensions import override
 
+from ahop._checks import check_kind
 from ahop._numbers import saturate
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
@@ -21,7 +22,7 @@ class LikelihoodSimilarity(Similarity):
 
     def __init__(self, variant: Variant) -> None:
         super().__init__()
-        self.variant = variant
+        self.variant = check_kind("variant", variant, Variant)
 
     @override
     def configuration(self) -> dict[str, object]:

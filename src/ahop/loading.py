@@ -1,9 +1,12 @@
 """Reading a memory back: names in a file become parts again, from a closed list."""
 
 import os
-from typing import TypeVar
+from typing import Any
+
+import torch
 
 from ahop._archive import read_archive
+from ahop._checks import check_kind
 from ahop._component import Component
 from ahop.energy import Energy, FreeEnergy, QuadraticEnergy
 from ahop.errors import AhopError, FileFormatError
@@ -34,7 +37,8 @@ from ahop.variants.masked import MaskedVariant
 from ahop.variants.mixed import MixedVariant
 from ahop.variants.noisy import NoisyVariant
 
-Part = TypeVar("Part", bound=Component)
+# What building from words that make no sense can raise.
+FAILURES = (AhopError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 # A file can name these and nothing else: no import, no attribute look-up, no code from outside.
 COMPONENTS: dict[str, type[Component]] = {
@@ -54,28 +58,24 @@ def load(path: str | os.PathLike[str]) -> AssociativeMemory:
     """The memory that `memory.save(path)` wrote, bit for bit."""
     manifest, tensors = read_archive(path)
     try:
-        parts = {name: _build(part) for name, part in manifest["memory"].items()}  # type: ignore[attr-defined]
+        # Shapes alone, until the tensors of the file take their places: no number in it can ask for memory.
+        with torch.device("meta"):
+            parts = {name: _build(part) for name, part in manifest["memory"].items()}
         memory = AssociativeMemory(
             tensors["patterns"],
-            _of_kind(Similarity, parts["similarity"]),  # type: ignore[type-abstract]
-            _of_kind(Separation, parts["separation"]),  # type: ignore[type-abstract]
-            _of_kind(Modulation, parts["modulation"]),  # type: ignore[type-abstract]
-            None if parts["energy"] is None else _of_kind(Energy, parts["energy"]),  # type: ignore[type-abstract]
+            check_kind("similarity", parts["similarity"], Similarity),
+            check_kind("separation", parts["separation"], Separation),
+            check_kind("modulation", parts["modulation"], Modulation),
+            None if parts["energy"] is None else check_kind("energy", parts["energy"], Energy),
             tensors.get("log_prior"),
         )
-        memory.load_state_dict(tensors)
-    except (AhopError, AttributeError, KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
+        memory.load_state_dict(tensors, assign=True)
+    except FAILURES as error:
         raise FileFormatError(f"`{path}` does not describe a memory that this release can build: {error}") from error
     return memory
 
 
-def _of_kind(kind: type[Part], part: object) -> Part:
-    if not isinstance(part, kind):
-        raise FileFormatError(f"expected a {kind.__name__}, found {part!r}")
-    return part
-
-
-def _build(described: object) -> object:
+def _build(described: Any) -> Any:
     if isinstance(described, list):
         return [_build(item) for item in described]
     if isinstance(described, dict):

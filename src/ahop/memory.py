@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ahop._archive import describe, write_archive
 from ahop._blocks import blocks
-from ahop._checks import as_patterns, as_queries, check_count, same_kind
+from ahop._checks import as_log_prior, as_patterns, as_queries, as_rows, check_count, check_kind, same_kind
 from ahop._typing import Array, Kind, PerQuery, Queries, Scores, Weights
 from ahop.energy import Energy, FreeEnergy
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
@@ -74,12 +74,14 @@ class AssociativeMemory(nn.Module):
     ) -> None:
         super().__init__()
         self.register_buffer("patterns", as_patterns(patterns))
-        self.similarity = similarity or AdaptiveSimilarity(self.patterns.shape[1])
-        self.separation = separation or Softmax()
-        self.modulation = modulation or Unmodulated()
-        self.energy_function = energy
-        self.register_buffer("log_prior", None if log_prior is None else self._checked_prior(log_prior))
+        similarity = AdaptiveSimilarity(self.patterns.shape[1]) if similarity is None else similarity
+        self.similarity = check_kind("similarity", similarity, Similarity)
+        self.separation = check_kind("separation", separation or Softmax(), Separation)
+        self.modulation = check_kind("modulation", modulation or Unmodulated(), Modulation)
+        self.energy_function = None if energy is None else check_kind("energy", energy, Energy)
+        self.register_buffer("log_prior", None if log_prior is None else as_log_prior(log_prior, self.patterns))
         self.report: object = None
+        self._check_sizes()
 
     def __len__(self) -> int:
         return len(self.patterns)
@@ -147,11 +149,7 @@ class AssociativeMemory(nn.Module):
 
     def remove(self, indices: Array) -> None:
         """Forget the patterns in these rows; the rows behind them move up."""
-        gone = torch.as_tensor(indices, device=self.patterns.device).reshape(-1).long()
-        if gone.numel() and (int(gone.min()) < 0 or int(gone.max()) >= len(self)):
-            raise InvalidValueError(
-                f"`indices` must lie in 0..{len(self) - 1}; got {int(gone.min())}..{int(gone.max())}."
-            )
+        gone = as_rows("indices", indices, len(self)).to(self.patterns.device).flatten()
         kept = torch.ones(len(self), dtype=torch.bool, device=self.patterns.device)
         kept[gone] = False
         rows = kept.nonzero().squeeze(-1)
@@ -177,15 +175,17 @@ class AssociativeMemory(nn.Module):
         }
         write_archive(path, {"memory": parts}, self.state_dict())
 
-    def _query_blocks(self, queries: Queries) -> list[Queries]:
+    def _query_blocks(self, queries: Queries) -> list[Tensor]:
         """The queries in blocks whose scores and weights fit the budget."""
         row = 4 * len(self) * self.patterns.element_size()
         return [queries[rows] for rows in blocks(len(queries), row)]
 
-    def _checked_prior(self, log_prior: Array) -> Tensor:
-        prior = torch.as_tensor(log_prior).to(self.patterns)
-        if tuple(prior.shape) != (len(self),):
-            raise ShapeError(
-                f"`log_prior` must have shape ({len(self)},), one for each pattern; got {tuple(prior.shape)}."
-            )
-        return prior
+    def _check_sizes(self) -> None:
+        count, dimensions = self.patterns.shape
+        for name, part in (("similarity", self.similarity), ("modulation", self.modulation)):
+            made_for = part.configuration()
+            if made_for.get("count", count) != count or made_for.get("dimensions", dimensions) != dimensions:
+                raise ShapeError(
+                    f"`{name}` must be made for {count} patterns of {dimensions} dimensions, as the memory stores; "
+                    f"got {part!r}."
+                )

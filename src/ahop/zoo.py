@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
+from ahop._checks import as_patterns
 from ahop._typing import Array
 from ahop.energy import QuadraticEnergy
 from ahop.memory import AssociativeMemory
@@ -73,12 +74,14 @@ def k2_hop(
     patterns: Array, separation: Separation | None = None, kernel_dimensions: int | None = None
 ) -> AssociativeMemory:
     """K-Hop whose kernel starts at the identity and is fitted from pairs like A-Hop: `fit(memory, pairs=...)`."""
-    modulation = KernelModulation(patterns.shape[1], kernel_dimensions)
-    return AssociativeMemory(patterns, DotSimilarity(), separation or Entmax(), modulation, QuadraticEnergy())
+    stored = as_patterns(patterns)
+    modulation = KernelModulation(stored.shape[1], kernel_dimensions)
+    return AssociativeMemory(stored, DotSimilarity(), separation or Entmax(), modulation, QuadraticEnergy())
 
 
 def a_hop(
     patterns: Array, bases: Sequence[DecomposableSimilarity] | None = None, separation: Separation | None = None
 ) -> AssociativeMemory:
     """Adaptive (the paper's own): footprints of distance and dot product, softmax. `fit` teaches it the corruption."""
-    return AssociativeMemory(patterns, AdaptiveSimilarity(patterns.shape[1], bases), separation)
+    stored = as_patterns(patterns)
+    return AssociativeMemory(stored, AdaptiveSimilarity(stored.shape[1], bases), separation)

@@ -22,7 +22,8 @@ class SignDynamics(Dynamics):
     r"""$\sigma \leftarrow \mathrm{sgn}(\mathrm{sep}(s)\,\Xi)$, all neurons at once or one after another.
 
     A neuron whose input is exactly zero keeps its sign. For a convex potential (Hop, D-Hop with odd exponent, E-Hop)
-    either order lowers the energy: the new signs maximise the tangent of a convex function.
+    either order lowers the energy of a state of signs: the new signs maximise the tangent of a convex function. A query
+    that is none yet becomes one in the first step, and nothing is claimed for that.
 
     Args:
         order: "together", or "one_by_one" in an order drawn from `seed`, the same for every state.

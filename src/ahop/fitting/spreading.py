@@ -41,7 +41,7 @@ class SeparationSolver:
         losses = []
         with torch.enable_grad(), tqdm(range(self.epochs), desc="fit", unit="epoch", disable=not progress) as epochs:
             for _ in epochs:
-                loss = separation_loss(patterns @ modulation.kernel.mT, self.temperature)
+                loss = separation_loss(patterns @ modulation.kernel.to(patterns.dtype).mT, self.temperature)
                 optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()

@@ -1,5 +1,6 @@
 """Sorting along the last axis, as fast as this machine can."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -22,7 +23,7 @@ def sort_ascending_(values: Tensor) -> Tensor:
     if threads == 1 or rows.size < 1 << 16:
         rows.sort(axis=-1)
     else:
-        list(_pool(threads).map(_sort_rows, np.array_split(rows, threads)))
+        list(_pool(threads, os.getpid()).map(_sort_rows, np.array_split(rows, threads)))
     return values
 
 
@@ -31,5 +32,6 @@ def _sort_rows(rows: NDArray[np.generic]) -> None:
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """One for each process: threads stay behind when it forks."""
     return ThreadPoolExecutor(threads, thread_name_prefix="ahop-sort")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from ahop._checks import check_count
+from ahop._checks import check_count, check_kind
 from ahop._numbers import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
@@ -28,7 +28,7 @@ def check_bases(bases: Sequence[DecomposableSimilarity] | None) -> list[Decompos
         raise InvalidValueError(
             "`bases` must name at least one similarity; got none. Leave it out for the paper's two."
         )
-    return chosen
+    return [check_kind("bases", base, DecomposableSimilarity) for base in chosen]
 
 
 @final

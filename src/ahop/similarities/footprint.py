@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from ahop._checks import check_count
+from ahop._checks import check_count, check_kind
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores, Vector
 from ahop.kernels.ranked import ranked_scores
 from ahop.kernels.sorting import sort_ascending_
@@ -36,7 +36,7 @@ class FootprintSimilarity(LinearSimilarity):
 
     def __init__(self, base: DecomposableSimilarity, dimensions: int) -> None:
         super().__init__()
-        self.base = base
+        self.base = check_kind("base", base, DecomposableSimilarity)
         self.dimensions = check_count("dimensions", dimensions)
         self.weights = nn.Parameter(torch.zeros(dimensions))
         with torch.no_grad():

@@ -61,7 +61,8 @@ class Variant(Component, ABC):
 
 def as_parameter(name: str, value: float | Tensor | list[float]) -> Tensor:
     """A number for all dimensions or one for each, as a tensor of at most one axis."""
-    tensor = torch.as_tensor(value, dtype=torch.get_default_dtype())
+    device = value.device if isinstance(value, Tensor) else "cpu"
+    tensor = torch.as_tensor(value, dtype=torch.get_default_dtype(), device=device)
     if tensor.ndim > 1:
         raise ShapeError(f"`{name}` must be a number or a vector of them; got shape {tuple(tensor.shape)}.")
     if not bool(torch.isfinite(tensor).all()):

@@ -7,6 +7,7 @@ import torch
 from torch import Generator, nn
 from typing_extensions import override
 
+from ahop._checks import check_kind
 from ahop._typing import Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.variants.base import Variant
@@ -29,7 +30,7 @@ class ComposedVariant(Variant):
         super().__init__()
         if not parts:
             raise InvalidValueError("`parts` must hold at least one variant; got none.")
-        self.parts = nn.ModuleList(parts)
+        self.parts = nn.ModuleList(check_kind("parts", part, Variant) for part in parts)
 
     @override
     def configuration(self) -> dict[str, object]:

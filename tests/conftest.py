@@ -1,0 +1,43 @@
+"""Every test runs with the shapes and types of `ahop` checked, and laws are tried on random cases."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import jaxtyping
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+jaxtyping.install_import_hook("ahop", "beartype.beartype")
+
+settings.register_profile(
+    "ahop",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    max_examples=int(os.environ.get("AHOP_EXAMPLES", "25")),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("ahop")
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_every_time() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked() -> Iterator[None]:
+    """Without beartype, as users run it: what reaches our own checks when nothing else stops it."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Where the real data lies."""
+    folder = os.environ.get("AHOP_DATA")
+    if folder is None:
+        pytest.skip("needs real data: set AHOP_DATA to the folder that holds it")
+    return Path(folder)

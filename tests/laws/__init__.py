@@ -1,0 +1,1 @@
+"""Laws: what every member of a family keeps."""

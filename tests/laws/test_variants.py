@@ -1,0 +1,347 @@
+"""What every variant distribution keeps: draws that can be repeated, and likelihoods that are densities."""
+
+from itertools import combinations, product
+from math import comb, log, pi
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop.variants.base import Variant
+from ahop.variants.masked import LEVELS
+from tests.catalogue import VARIANTS, WITHOUT_LIKELIHOOD
+from tests.strategies import problem, seeds
+
+every_variant = pytest.mark.parametrize("name", VARIANTS)
+every_known_variant = pytest.mark.parametrize("name", [name for name in VARIANTS if name not in WITHOUT_LIKELIHOOD])
+both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+both_signs = pytest.mark.parametrize("signs", ["constant", "per_query"])
+
+
+def uniform_patterns(count: int, dimensions: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    return 2 * torch.rand(count, dimensions, dtype=dtype) - 1
+
+
+@every_variant
+@given(seed=seeds, count=st.integers(1, 20))
+def test_the_same_seed_draws_the_same_pairs(name: str, seed: int, count: int) -> None:
+    variant, patterns = VARIANTS[name](4), problem().patterns
+    first, second = variant.sample(patterns, count, seed), variant.sample(patterns, count, seed)
+    assert torch.equal(first.origins, second.origins)
+    assert torch.equal(first.queries, second.queries)
+    assert first.queries.shape == (count, 4)
+    assert len(first) == count
+    assert bool(((first.origins >= 0) & (first.origins < 5)).all())
+
+
+@every_variant
+def test_a_generator_goes_on_where_it_stopped(name: str) -> None:
+    variant, patterns = VARIANTS[name](4), problem(count=50).patterns
+    generator = torch.Generator().manual_seed(3)
+    first, second = variant.sample(patterns, 20, generator), variant.sample(patterns, 20, generator)
+    assert torch.equal(first.origins, variant.sample(patterns, 20, 3).origins)
+    assert not torch.equal(first.origins, second.origins)
+
+
+@every_variant
+def test_drawing_leaves_everything_else_as_it_was(name: str) -> None:
+    patterns, state = problem().patterns, torch.get_rng_state()
+    before = patterns.clone()
+    queries = VARIANTS[name](4).sample(patterns, 20).queries
+    queries.zero_()
+    assert torch.equal(patterns, before)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@every_variant
+def test_a_corrupted_copy_is_a_copy(name: str) -> None:
+    originals = problem().patterns
+    before = originals.clone()
+    VARIANTS[name](4).corrupt(originals, torch.Generator().manual_seed(0)).zero_()
+    assert torch.equal(originals, before)
+
+
+@every_variant
+@both_dtypes
+@pytest.mark.parametrize(("count", "dimensions"), [(5, 4), (1, 1)])
+def test_queries_have_the_dtype_of_the_patterns(name: str, dtype: torch.dtype, count: int, dimensions: int) -> None:
+    variant, patterns = VARIANTS[name](dimensions), problem(count, dimensions, dtype=dtype).patterns
+    pairs = variant.sample(patterns, 3)
+    assert pairs.queries.dtype == dtype
+    if name not in WITHOUT_LIKELIHOOD:
+        likelihood = variant.log_likelihood(patterns, pairs.queries)
+        assert likelihood.dtype == dtype
+        assert likelihood.shape == (3, count)
+
+
+@every_variant
+def test_origins_follow_the_prior(name: str) -> None:
+    patterns = problem(count=3).patterns
+    log_prior = torch.tensor([0.5, 0.5, 0.0]).log()
+    origins = VARIANTS[name](4).sample(patterns, 400, log_prior=log_prior).origins
+    counts = torch.bincount(origins, minlength=3)
+    assert counts[2] == 0
+    assert 150 < counts[0] < 250
+
+
+@every_variant
+def test_a_count_is_at_least_one(name: str) -> None:
+    with pytest.raises(ahop.errors.InvalidValueError, match="`count` must be a whole number of at least 1; got 0"):
+        VARIANTS[name](4).sample(problem().patterns, 0)
+
+
+@every_known_variant
+def test_what_was_drawn_was_possible(name: str) -> None:
+    variant = VARIANTS[name](4)
+    for dtype in (torch.float32, torch.float64):
+        patterns = uniform_patterns(5, 4, dtype)
+        pairs = variant.sample(patterns, 200)
+        likelihood = variant.log_likelihood(patterns, pairs.queries)
+        assert bool(torch.isfinite(likelihood[torch.arange(200), pairs.origins]).all())
+
+
+@every_known_variant
+def test_each_likelihood_is_on_its_own(name: str) -> None:
+    variant, patterns = VARIANTS[name](4), problem().patterns
+    queries = variant.sample(patterns, 3).queries
+    each = [torch.cat([variant.log_likelihood(p[None], q[None]) for p in patterns], dim=-1) for q in queries]
+    assert_close(variant.log_likelihood(patterns, queries), torch.cat(each))
+    assert variant.log_likelihood(patterns, queries[:0]).shape == (0, 5)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        ahop.NoisyVariant(0.04),
+        ahop.NoisyVariant(1e-8),
+        ahop.ComposedVariant([ahop.BiasedVariant(0.3), ahop.NoisyVariant(0.04), ahop.NoisyVariant(0.01)]),
+        ahop.MixedVariant(0.0, 0.3, 0.2),
+        ahop.MixedVariant(0.0, 0.3, 0.2, signs="per_query"),
+        ahop.MixedVariant(0.0, 1e-4, 0.2),
+        ahop.MixedVariant(0.0, 1e-4, 0.2, signs="per_query"),
+        ahop.MixedVariant(0.0, 0.0, 0.2, signs="per_query"),
+        ahop.MixedVariant(1.0, 0.3, 0.2),
+        ahop.MixedVariant(1.0, 0.3, 0.2, signs="per_query"),
+    ],
+    ids=repr,
+)
+def test_a_likelihood_in_one_dimension_integrates_to_one(variant: Variant) -> None:
+    pattern = torch.tensor([[0.4]], dtype=torch.float64)
+    coarse = torch.linspace(-6, 6, 200_001, dtype=torch.float64)
+    fine = torch.linspace(-1e-3, 1e-3, 20_001, dtype=torch.float64)
+    centres = variant.sample(pattern, 20).queries.flatten()
+    grid = torch.cat([coarse, *(centre + fine for centre in centres)]).sort().values
+    density = variant.log_likelihood(pattern, grid[:, None]).exp().squeeze(-1)
+    assert_close(float(torch.trapezoid(density, grid)), 1.0, rtol=0, atol=1e-4)
+
+
+@both_signs
+def test_a_likelihood_is_the_histogram_of_its_samples(signs: str) -> None:
+    variant = ahop.MixedVariant(0.0, 0.2, 0.5, signs="per_query" if signs == "per_query" else "constant")
+    pattern = torch.tensor([[0.1]], dtype=torch.float64)
+    edges = torch.linspace(-2, 2, 21, dtype=torch.float64)
+    counts = torch.histogram(variant.sample(pattern, 20_000).queries.flatten(), edges).hist / 20_000
+    points = torch.linspace(-2, 2, 2001, dtype=torch.float64)
+    density = variant.log_likelihood(pattern, points[:, None]).exp().squeeze(-1)
+    expected = torch.stack([torch.trapezoid(density[100 * i : 100 * i + 101], dx=0.002) for i in range(20)])
+    assert_close(counts, expected, rtol=0, atol=0.015)
+
+
+def _mixed_by_enumeration(variant: ahop.MixedVariant, patterns: Tensor, queries: Tensor) -> Tensor:
+    """The sum over all subsets of redrawn dimensions and, for each dimension, over all signs."""
+    dimensions = patterns.shape[-1]
+    if variant.signs == "constant":
+        shifts = [variant.constant_bias(dimensions).to(patterns)]
+    else:
+        shifts = [torch.full_like(patterns[0], sign * variant.bias) for sign in (1, -1)]
+    variance = max(variant.std, 1e-5) ** 2
+    inside = torch.stack([(queries - shift).abs() <= 1 + 1e-5 for shift in shifts])
+    garbage = (0.5 * inside.double()).log().logsumexp(0)
+    differences = torch.stack([queries[:, None] - patterns - shift for shift in shifts])
+    kept = (-0.5 * differences.square() / variance - 0.5 * log(2 * pi * variance)).logsumexp(0)
+    garbage = garbage[:, None].expand_as(kept)
+    redrawn = variant.redrawn(dimensions)
+    terms = []
+    for chosen in combinations(range(dimensions), redrawn):
+        mask = torch.zeros(dimensions, dtype=torch.bool)
+        mask[list(chosen)] = True
+        terms.append(torch.where(mask, garbage, kept).sum(-1))
+    return torch.stack(terms).logsumexp(0) - log(comb(dimensions, redrawn)) - dimensions * log(len(shifts))
+
+
+@both_signs
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("mask", [0.0, 0.3, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("noise", [0.0, 1e-3, 0.05, 0.3, 1.0])
+def test_the_mixed_likelihood_is_the_sum_over_all_subsets(
+    signs: str, dimensions: int, mask: float, noise: float
+) -> None:
+    """The saddle point is exact where nothing or everything is redrawn, else to a factor of 1.19 = exp(0.174)."""
+    variant = ahop.MixedVariant(mask, noise, 0.2, signs="per_query" if signs == "per_query" else "constant")
+    patterns = uniform_patterns(10, dimensions)
+    queries = variant.sample(patterns, 20).queries
+    found, exact = variant.log_likelihood(patterns, queries), _mixed_by_enumeration(variant, patterns, queries)
+    certain = variant.redrawn(dimensions) in (0, dimensions)
+    assert_close(found, exact, rtol=1e-9, atol=1e-9 if certain else 0.174)
+    difference = torch.softmax(found, -1) - torch.softmax(exact, -1)
+    assert float(difference.abs().max()) < 0.05
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 1e-3, 0.01])
+def test_the_mixed_likelihood_finds_the_origin_however_small_the_noise(noise: float) -> None:
+    variant = ahop.MixedVariant(0.5, noise, 0.3)
+    patterns = uniform_patterns(50, 12, torch.float32)
+    pairs = variant.sample(patterns, 50)
+    assert torch.equal(variant.log_likelihood(patterns, pairs.queries).argmax(-1), pairs.origins)
+
+
+@both_signs
+def test_mixed_queries_have_exactly_the_share_of_redrawn_dimensions(signs: str) -> None:
+    variant = ahop.MixedVariant(0.4, 0.0, 0.0, signs="per_query" if signs == "per_query" else "constant")
+    patterns = 5 + uniform_patterns(3, 10)
+    pairs = variant.sample(patterns, 30)
+    assert torch.equal((pairs.queries != patterns[pairs.origins]).sum(-1), torch.full((30,), 4))
+
+
+def test_noise_is_read_as_a_deviation_or_as_a_variance() -> None:
+    assert ahop.MixedVariant(0.0, 0.09, 0.0).std == pytest.approx(0.09)
+    assert ahop.MixedVariant(0.0, 0.09, 0.0, reading="variance").std == pytest.approx(0.3)
+
+
+def test_constant_signs_are_constant_and_other_signs_are_not() -> None:
+    patterns = torch.zeros(1, 30)
+    constant = ahop.MixedVariant(0.0, 0.0, 0.5, seed=4).sample(patterns, 10).queries
+    assert torch.equal(constant, ahop.MixedVariant(0.0, 0.0, 0.5, seed=4).constant_bias(30).expand(10, 30))
+    assert not torch.equal(constant[0], ahop.MixedVariant(0.0, 0.0, 0.5, seed=5).constant_bias(30))
+    changing = ahop.MixedVariant(0.0, 0.0, 0.5, signs="per_query").sample(patterns, 10).queries
+    assert torch.equal(changing.abs(), torch.full((10, 30), 0.5))
+    assert not torch.equal(changing[0], changing[1])
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.7, 1.0])
+def test_the_masked_likelihood_is_the_sum_over_all_masks(rate: float) -> None:
+    variant, patterns = ahop.MaskedVariant(rate, low=-2.0, high=1.0), uniform_patterns(4, 4)
+    queries = variant.sample(patterns, 10).queries
+    queries[0, 0] = 3.0  # no mask can explain this one
+    inside = ((queries >= -2) & (queries <= 1)).double() / LEVELS
+    same = (queries[:, None] == patterns).double()
+    exact = torch.zeros(10, 4, dtype=torch.float64)
+    for mask in product([False, True], repeat=4):
+        redrawn = torch.tensor(mask)
+        chance = rate ** sum(mask) * (1 - rate) ** (4 - sum(mask))
+        exact += chance * torch.where(redrawn, inside[:, None], same).prod(-1)
+    assert_close(variant.log_likelihood(patterns, queries), exact.log(), rtol=1e-9, atol=1e-9)
+
+
+@given(seed=seeds)
+def test_noise_and_bias_compose_to_one_gaussian(seed: int) -> None:
+    case = problem(seed=seed)
+    first, second = torch.tensor([0.1, 0.2, 0.3, 0.4]), 0.5
+    shift = torch.tensor([1.0, -1.0, 0.5, 0.0])
+    composed = ahop.ComposedVariant(
+        [ahop.NoisyVariant(first), ahop.BiasedVariant(shift), ahop.NoisyVariant(second), ahop.BiasedVariant(0.25)]
+    )
+    gaussian = torch.distributions.Normal(case.patterns + shift + 0.25, (first.double() + second).sqrt())
+    exact = gaussian.log_prob(case.queries[:, None]).sum(-1)
+    assert_close(composed.log_likelihood(case.patterns, case.queries), exact, rtol=1e-6, atol=1e-6)
+
+
+def test_parts_are_applied_in_order() -> None:
+    shift, masks = ahop.BiasedVariant(10.0), ahop.MaskedVariant(1.0)
+    patterns = torch.zeros(1, 50)
+    assert float(ahop.ComposedVariant([shift, masks]).sample(patterns, 1).queries.max()) <= 1
+    assert float(ahop.ComposedVariant([masks, shift]).sample(patterns, 1).queries.min()) >= 9
+
+
+def test_a_bias_alone_is_exactly_known() -> None:
+    patterns = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+    likelihood = ahop.BiasedVariant([0.5, -0.5]).log_likelihood(patterns, torch.tensor([[0.5, -0.5], [0.6, -0.5]]))
+    assert torch.equal(likelihood, torch.tensor([[0.0, -torch.inf], [-torch.inf, -torch.inf]]))
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.MaskedVariant(0.2)]),
+        ahop.ComposedVariant([ahop.BiasedVariant(0.1), ahop.BiasedVariant(0.2)]),
+        ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.ComposedVariant([ahop.MaskedVariant(0.2)])]),
+    ],
+    ids=repr,
+)
+def test_a_likelihood_that_is_not_known_is_not_made_up(variant: Variant) -> None:
+    with pytest.raises(ahop.errors.UndefinedError, match=r"no closed-form likelihood\. Learn one from its samples"):
+        variant.log_likelihood(torch.zeros(2, 3), torch.zeros(1, 3))
+
+
+@every_known_variant
+@pytest.mark.parametrize("with_prior", [False, True])
+def test_a_posterior_is_normalised(name: str, with_prior: bool) -> None:
+    variant, patterns = VARIANTS[name](4), uniform_patterns(5, 4)
+    log_prior = torch.randn(5, dtype=torch.float64) if with_prior else None
+    pairs = variant.sample(patterns, 30, log_prior=log_prior)
+    posterior = ahop.log_posterior(variant, patterns, pairs.queries, log_prior)
+    assert_close(posterior.exp().sum(-1), torch.ones(30).double())
+    likelihood = variant.log_likelihood(patterns, pairs.queries) + (0 if log_prior is None else log_prior)
+    assert torch.equal(posterior.argmax(-1), likelihood.argmax(-1))
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        ahop.BiasedVariant(0.1),
+        ahop.MaskedVariant(0.4),
+        ahop.MixedVariant(0.5, 0.1, 0.0),
+        ahop.MixedVariant(1.0, 0.1, 0.0, signs="per_query"),
+    ],
+    ids=repr,
+)
+@both_dtypes
+def test_a_query_that_no_pattern_can_have_produced_gets_the_prior(variant: Variant, dtype: torch.dtype) -> None:
+    patterns, log_prior = uniform_patterns(3, 4, dtype), torch.tensor([0.5, 0.25, 0.25], dtype=dtype).log()
+    queries = torch.full((1, 4), 50.0, dtype=dtype)
+    assert_close(ahop.log_posterior(variant, patterns, queries, log_prior), log_prior[None])
+    assert_close(ahop.log_posterior(variant, patterns, queries).exp(), torch.full((1, 3), 1 / 3, dtype=dtype))
+
+
+@every_known_variant
+@both_dtypes
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_posterior_of_huge_values_is_finite_and_normalised(name: str, dtype: torch.dtype, count: int) -> None:
+    variant, patterns = VARIANTS[name](4), 1e30 * problem(count, dtype=dtype).patterns
+    queries = torch.cat([patterns, patterns.flip(0), torch.zeros(1, 4, dtype=dtype)])
+    posterior = ahop.log_posterior(variant, patterns, queries).exp()
+    assert_close(posterior.sum(-1), torch.ones(len(queries), dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ahop.NoisyVariant(0.0), "`variance` must be positive"),
+        (lambda: ahop.NoisyVariant([0.1, -0.1]), "`variance` must be positive"),
+        (lambda: ahop.NoisyVariant(float("nan")), "`variance` must be finite; got nan"),
+        (lambda: ahop.NoisyVariant([0.1, float("inf")]), "`variance` must be finite"),
+        (lambda: ahop.BiasedVariant(float("nan")), "`bias` must be finite; got nan"),
+        (lambda: ahop.BiasedVariant(0.0, tolerance=-1.0), "`tolerance` must be zero or larger"),
+        (lambda: ahop.BiasedVariant(torch.zeros(2, 2)), r"`bias` must be a number or a vector.*\(2, 2\)"),
+        (lambda: ahop.MaskedVariant(1.5), r"`rate` is a share.*\[0, 1\]; got 1.5"),
+        (lambda: ahop.MaskedVariant(0.5, 1.0, 1.0), "`low` must be below `high`; got 1.0 and 1.0"),
+        (lambda: ahop.MixedVariant(-0.1, 0.0, 0.0), "`mask` is a share"),
+        (lambda: ahop.MixedVariant(0.1, -0.1, 0.0), "`noise` must be zero or larger"),
+        (lambda: ahop.MixedVariant(0.1, 0.0, float("inf")), "`bias` must be zero or larger, and finite"),
+        (
+            lambda: ahop.MixedVariant(0.1, 0.0, 0.0, reading="sd"),
+            "`reading` must be one of 'std', 'variance'; got 'sd'",
+        ),
+        (lambda: ahop.MixedVariant(0.1, 0.0, 0.0, signs="both"), "`signs` must be one of"),
+        (lambda: ahop.ComposedVariant([]), "`parts` must hold at least one variant; got none"),
+        (lambda: ahop.Pairs(torch.zeros(2).long(), torch.zeros(3, 2)), "same length; got 2 and 3"),
+    ],
+)
+def test_arguments_without_meaning_are_refused(make: object, message: str, unchecked: None) -> None:
+    assert callable(make)
+    with pytest.raises(ahop.AhopError, match=message):
+        make()

@@ -1,0 +1,247 @@
+"""Every complaint says the name, the demand, what came, and the mend."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop import _checks
+from ahop.errors import AhopError, InvalidValueError, KindError, ShapeError, UndefinedError
+
+PATTERNS = torch.eye(3)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ([[1.0, 2.0, 3.0]], KindError, r"`queries` must be a numpy array or a torch tensor; got list\. Pass `numpy\.asarray"),
+        (None, KindError, "got NoneType"),
+        (np.zeros(3), ShapeError, r"`queries` must have two axes.*got shape \(3,\)\. For a single query pass `query\[None\]`"),
+        (np.zeros((1, 1, 3)), ShapeError, r"got shape \(1, 1, 3\)\.$"),
+        (torch.tensor(1.0), ShapeError, r"got shape \(\)\.$"),
+        (np.zeros((2, 4)), ShapeError, r"shape \(b, 3\), as the stored patterns have d=3; got shape \(2, 4\)"),
+        (np.full((1, 3), np.nan), InvalidValueError, r"`queries` must be finite; got NaN or infinity\. Fill or drop"),
+        (torch.full((1, 3), -torch.inf), InvalidValueError, "must be finite"),
+        (np.zeros((1, 3), dtype=complex), KindError, "`queries` must hold real numbers; got dtype complex128"),
+        (torch.zeros(1, 3, dtype=torch.complex64), KindError, r"must hold real numbers; got dtype torch\.complex64"),
+        (np.array([["a", "b", "c"]]), KindError, "must hold real numbers; got dtype <U1"),
+        (np.zeros((1, 3), dtype=object), KindError, "must hold real numbers; got dtype object"),
+    ],
+)  # fmt: skip
+def test_queries_without_meaning_are_refused(
+    value: Tensor, error: type[AhopError], message: str, unchecked: None
+) -> None:
+    with pytest.raises(error, match=message):
+        _checks.as_queries(value, PATTERNS)
+
+
+@pytest.mark.parametrize(
+    ("name", "single"), [("queries", "query"), ("copies", "copy"), ("patterns", "pattern")]
+)
+def test_a_single_one_is_called_by_its_name(name: str, single: str) -> None:
+    with pytest.raises(ShapeError, match=rf"For a single {single} pass `{single}\[None\]`"):
+        _checks.as_queries(torch.zeros(3), PATTERNS, name=name)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ([[1.0]], KindError, "`patterns` must be a numpy array or a torch tensor; got list"),
+        (np.zeros(3), ShapeError, r"`patterns` must have two axes, one row each; got shape \(3,\)\. For a single pattern"),
+        (np.zeros((0, 3)), ShapeError, r"at least one pattern of at least one dimension; got shape \(0, 3\)"),
+        (np.zeros((3, 0)), ShapeError, r"got shape \(3, 0\)"),
+        (np.array([[1.0, np.inf]]), InvalidValueError, "`patterns` must be finite"),
+    ],
+)  # fmt: skip
+def test_patterns_without_meaning_are_refused(
+    value: Tensor, error: type[AhopError], message: str, unchecked: None
+) -> None:
+    with pytest.raises(error, match=message):
+        _checks.as_patterns(value)
+    for make in (ahop.AssociativeMemory, ahop.zoo.a_hop, ahop.zoo.k_hop, ahop.zoo.u_hop):
+        with pytest.raises(error, match=message):
+            make(value)
+    with pytest.raises(error, match=message):
+        ahop.fit(value, variant=ahop.NoisyVariant(1.0), progress=False)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=np.uint8).reshape(2, 3),
+        np.arange(6, dtype=np.uint16).reshape(2, 3),
+        np.arange(6).reshape(2, 3),
+        np.arange(6, dtype=np.float16).reshape(2, 3),
+        np.arange(6, dtype=np.float64).reshape(2, 3),
+        np.arange(6, dtype=np.longdouble).reshape(2, 3),
+        np.arange(6, dtype=">f4").reshape(2, 3),
+        np.arange(6, dtype=">i8").reshape(2, 3),
+        np.arange(6, dtype=np.float32).reshape(3, 2).T,
+        np.arange(6, dtype=np.float32).reshape(2, 3)[::-1, ::-1],
+        np.arange(12, dtype=np.float32).reshape(4, 3)[::2],
+        np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3)),
+        np.arange(6, dtype=np.float32).reshape(2, 3) > 2,
+    ],
+    ids=lambda array: f"{array.dtype}, strides {array.strides}",
+)
+def test_every_array_of_numbers_is_understood(array: NDArray[np.generic]) -> None:
+    expected = torch.tensor(array.tolist(), dtype=torch.float32)
+    assert torch.equal(_checks.as_queries(array, PATTERNS), expected)
+    assert torch.equal(_checks.as_patterns(array).float(), expected)
+    array.setflags(write=False)
+    assert torch.equal(_checks.as_queries(array, PATTERNS), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_patterns_keep_their_precision_and_queries_take_theirs(dtype: torch.dtype) -> None:
+    stored = _checks.as_patterns(torch.eye(3, dtype=dtype))
+    assert stored.dtype == dtype
+    for given in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool):
+        assert _checks.as_queries(torch.ones(2, 3, dtype=given), stored).dtype == dtype
+
+
+def test_a_large_array_that_fits_is_shared_and_not_copied() -> None:
+    array = np.zeros((2, 3), dtype=np.float32)
+    assert _checks.as_patterns(array).data_ptr() == array.ctypes.data
+
+
+def test_queries_beyond_the_range_of_the_patterns_stay_finite() -> None:
+    queries = _checks.as_queries(np.array([[1e300, -1e300, 1.0]]), PATTERNS)
+    largest = torch.finfo(torch.float32).max
+    assert torch.equal(queries, torch.tensor([[largest, -largest, 1.0]]))
+
+
+def test_queries_keep_their_gradient() -> None:
+    queries = torch.zeros(2, 3, dtype=torch.float64, requires_grad=True)
+    assert _checks.as_queries(queries, PATTERNS).requires_grad
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (torch.tensor([0.0, 1.0]), KindError, r"`origins` must be whole numbers.*got dtype torch\.float32\. To look rows up"),
+        (np.array([True, False]), KindError, r"got dtype torch\.bool"),
+        (np.array(["a", "b"]), KindError, "`origins` must hold real numbers; got dtype <U1"),
+        (torch.tensor([0]), ShapeError, r"`origins` must have shape \(2,\), one row for each query; got shape \(1,\)"),
+        (torch.tensor([[0], [1]]), ShapeError, r"got shape \(2, 1\)"),
+        (torch.tensor([0, 3]), InvalidValueError, r"`origins` must lie in 0\.\.2, as 3 patterns are stored; got 0\.\.3"),
+        (torch.tensor([-1, 2]), InvalidValueError, r"got -1\.\.2"),
+    ],
+)  # fmt: skip
+def test_origins_without_meaning_are_refused(
+    value: Tensor, error: type[AhopError], message: str, unchecked: None
+) -> None:
+    with pytest.raises(error, match=message):
+        _checks.as_origins(value, count=2, patterns=3)
+
+
+@pytest.mark.parametrize(
+    "origins", [np.array([1, 0]), np.array([0, 1])[::-1], np.array([1, 0], dtype=np.uint8), torch.tensor([1, 0]).int()]
+)
+def test_origins_of_any_whole_kind_are_understood(origins: NDArray[np.generic]) -> None:
+    assert torch.equal(_checks.as_origins(origins, 2, 3), torch.tensor([1, 0]))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (torch.zeros(2), ShapeError, r"`log_prior` must have shape \(3,\), one for each pattern; got \(2,\)"),
+        (torch.zeros(3, 1), ShapeError, r"got \(3, 1\)"),
+        (torch.tensor([0.0, torch.nan, 0.0]), InvalidValueError, r"`log_prior` must hold logarithms.*NaN"),
+        (torch.tensor([0.0, torch.inf, 0.0]), InvalidValueError, r"plus infinity.*Pass `probabilities\.log\(\)`"),
+        (torch.full((3,), -torch.inf), InvalidValueError, "never for all"),
+        (np.array(["a", "b", "c"]), KindError, "`log_prior` must hold real numbers"),
+    ],
+)
+def test_a_prior_without_meaning_is_refused(
+    value: Tensor, error: type[AhopError], message: str, unchecked: None
+) -> None:
+    with pytest.raises(error, match=message):
+        ahop.AssociativeMemory(PATTERNS, log_prior=value)
+
+
+def test_a_pattern_may_be_impossible_beforehand() -> None:
+    memory = ahop.AssociativeMemory(PATTERNS, log_prior=torch.tensor([-torch.inf, 0.0, 0.0]))
+    recall = memory.recall(PATTERNS, k=3)
+    assert_close(recall.posterior.sum(-1), torch.ones(3))
+    assert torch.equal(recall.indices[:, 2], torch.zeros(3).long())
+    assert torch.equal(recall.posterior[:, 2], torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ahop.AssociativeMemory(PATTERNS, 3), "`similarity` must be of the kind Similarity; got int"),
+        (lambda: ahop.AssociativeMemory(PATTERNS, ahop.DotSimilarity), "got the class `DotSimilarity`. Call it"),
+        (lambda: ahop.AssociativeMemory(PATTERNS, separation=ahop.DotSimilarity()), "`separation` must be of the kind Sep"),
+        (lambda: ahop.AssociativeMemory(PATTERNS, modulation="none"), "`modulation` must be of the kind Mod.*got str"),
+        (lambda: ahop.AssociativeMemory(PATTERNS, energy=ahop.Softmax()), "`energy` must be of the kind Energy"),
+        (lambda: ahop.AdaptiveSimilarity(3, [ahop.Softmax()]), "`bases` must be of the kind DecomposableSimilarity"),
+        (lambda: ahop.FootprintSimilarity(ahop.AdaptiveSimilarity(3), 3), "`base` must be of the kind Decomposable"),
+        (lambda: ahop.ComposedVariant([3]), "`parts` must be of the kind Variant"),
+        (lambda: ahop.LikelihoodSimilarity(3), "`variant` must be of the kind Variant"),
+    ],
+)  # fmt: skip
+def test_parts_of_the_wrong_kind_are_refused(make: Callable[[], object], message: str, unchecked: None) -> None:
+    with pytest.raises(KindError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("similarity", "modulation"),
+    [
+        (ahop.AdaptiveSimilarity(4), None),
+        (ahop.UnifiedSimilarity(1), None),
+        (ahop.IsolatedSimilarity(4, 3), None),
+        (None, ahop.KernelModulation(2, 3)),
+    ],
+    ids=repr,
+)
+def test_parts_made_for_other_patterns_are_refused(
+    similarity: ahop.AdaptiveSimilarity | None, modulation: ahop.KernelModulation | None
+) -> None:
+    with pytest.raises(ShapeError, match="must be made for 3 patterns of 3 dimensions, as the memory stores; got"):
+        ahop.AssociativeMemory(PATTERNS, similarity, modulation=modulation)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, 2.5, True, "2", None])
+def test_a_count_is_a_whole_number_of_at_least_one(value: int, unchecked: None) -> None:
+    with pytest.raises(InvalidValueError, match=f"`k` must be a whole number of at least 1; got {value!r}"):
+        _checks.check_count("k", value)
+
+
+def test_a_count_may_come_from_numpy(unchecked: None) -> None:
+    assert _checks.check_count("k", np.int64(3)) == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf"), float("-inf")])
+def test_numbers_out_of_range_are_refused(value: float) -> None:
+    for check in (_checks.check_positive, _checks.check_not_negative, _checks.check_rate):
+        with pytest.raises(InvalidValueError, match=r"`size` .*must .*; got"):
+            check("size", value)
+    with pytest.raises(InvalidValueError, match=r"`size` must be positive and finite; got 0\.0"):
+        _checks.check_positive("size", 0.0)
+    assert _checks.check_not_negative("size", 0.0) == 0.0
+    assert [_checks.check_rate("size", rate) for rate in (0.0, 1.0)] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [
+        (ShapeError, ValueError),
+        (InvalidValueError, ValueError),
+        (KindError, TypeError),
+        (UndefinedError, NotImplementedError),
+        (ahop.errors.FileFormatError, ValueError),
+    ],
+)
+def test_an_error_is_ours_and_also_the_builtin_that_a_stranger_would_catch(
+    error: type[Exception], builtin: type[Exception]
+) -> None:
+    assert issubclass(error, AhopError)
+    assert issubclass(error, builtin)

@@ -1,0 +1,140 @@
+"""When a retrieval is right."""
+
+from inspect import unwrap
+
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop import _blocks
+from ahop.criteria import nearest
+from ahop.errors import InvalidValueError, UndefinedError
+from tests.strategies import Problem, problem, problems
+
+
+class Echo:
+    """A memory that answers with the query itself."""
+
+    def __init__(self, patterns: Tensor) -> None:
+        self._patterns = patterns
+
+    @property
+    def patterns(self) -> Tensor:
+        return self._patterns
+
+    def retrieve(self, queries: Tensor) -> Tensor:
+        return queries
+
+
+@given(case=problems)
+def test_the_nearest_pattern_has_the_smallest_distance(case: Problem) -> None:
+    distances = (case.queries[:, None] - case.patterns).square().sum(-1)
+    chosen = nearest(case.patterns, case.queries)
+    assert chosen.dtype == torch.long
+    assert_close(distances.gather(-1, chosen[:, None]).squeeze(-1), distances.amin(-1))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e4])
+def test_a_large_common_offset_changes_no_neighbour(offset: float) -> None:
+    patterns = torch.randn(100, 8) + offset
+    assert torch.equal(nearest(patterns, patterns), torch.arange(100))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_the_scale_changes_no_neighbour(scale: float) -> None:
+    patterns = torch.randn(100, 8, dtype=torch.float64).mul(scale)
+    assert torch.equal(nearest(patterns, patterns), torch.arange(100))
+    assert torch.equal(nearest(patterns.float(), patterns.float()).bincount(), torch.ones(100).long()) or scale < 1
+
+
+def test_neighbours_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = problem(batch=7)
+    whole = nearest(case.patterns, case.queries)
+    monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (1,))
+    assert torch.equal(nearest(case.patterns, case.queries), whole)
+
+
+def test_an_answer_within_epsilon_of_any_pattern_is_retrieved() -> None:
+    patterns = torch.tensor([[0.0, 0.0], [10.0, 0.0]])
+    answers = torch.tensor([[0.0, 1.0], [10.0, 3.0], [10.0, 0.0]])
+    assert ahop.epsilon_retrieved(answers, patterns, 1.0).tolist() == [True, False, True]
+    assert ahop.epsilon_retrieved(answers, patterns, 0.0).tolist() == [False, False, True]
+    assert ahop.epsilon_retrieved(answers[:0], patterns, 1.0).shape == (0,)
+    with pytest.raises(InvalidValueError, match="`epsilon` must be zero or larger"):
+        ahop.epsilon_retrieved(answers, patterns, -1.0)
+
+
+@given(case=problems)
+def test_an_answer_is_correct_if_it_is_nearest_to_the_most_probable_pattern(case: Problem) -> None:
+    variant = ahop.NoisyVariant(0.5)
+    best = ahop.log_posterior(variant, case.patterns, case.queries).argmax(-1)
+    assert bool(ahop.correctly_retrieved(case.patterns[best], case.queries, case.patterns, variant).all())
+    if len(case.patterns) > 1:
+        wrong = case.patterns[(best + 1) % len(case.patterns)]
+        assert not bool(ahop.correctly_retrieved(wrong, case.queries, case.patterns, variant).any())
+
+
+def test_the_prior_has_a_say_in_what_is_correct() -> None:
+    patterns, queries = torch.tensor([[0.0], [1.0]]), torch.tensor([[0.4]])
+    log_prior = torch.tensor([0.01, 0.99]).log()
+    variant = ahop.NoisyVariant(1.0)
+    assert ahop.correctly_retrieved(patterns[:1], queries, patterns, variant).tolist() == [True]
+    assert ahop.correctly_retrieved(patterns[:1], queries, patterns, variant, log_prior).tolist() == [False]
+
+
+def test_an_evaluation_counts_hits_and_measures_errors() -> None:
+    memory = Echo(torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
+    pairs = ahop.Pairs(torch.tensor([0, 0, 1, 1]), torch.tensor([[0.5, 0.0], [1.5, 0.0], [2.0, 1.0], [2.0, 0.0]]))
+    evaluation = ahop.evaluate(memory, pairs)
+    assert evaluation.accuracy == 0.75
+    assert evaluation.error == pytest.approx((0.25 + 2.25 + 1.0) / 8)
+    assert evaluation.queries == 4
+    assert evaluation.standard_error == pytest.approx((0.75 * 0.25 / 4) ** 0.5)
+
+
+def test_an_evaluation_of_nothing_is_refused() -> None:
+    nothing = ahop.Pairs(torch.zeros(0).long(), torch.zeros(0, 2))
+    with pytest.raises(InvalidValueError, match="`pairs` must hold at least one pair; got none"):
+        ahop.evaluate(Echo(torch.eye(2)), nothing)
+
+
+def test_an_evaluation_leaves_no_gradient_behind() -> None:
+    memory = ahop.AssociativeMemory(problem().patterns)
+    ahop.retrieval_accuracy(memory, ahop.NoisyVariant(0.1), queries=10)
+    assert all(parameter.grad is None for parameter in memory.parameters())
+
+
+def test_an_accuracy_is_that_of_the_pairs_of_its_seed() -> None:
+    memory, variant = ahop.AssociativeMemory(problem(count=30).patterns), ahop.NoisyVariant(0.5)
+    pairs = variant.sample(memory.patterns, 200, seed=7)
+    assert ahop.retrieval_accuracy(memory, variant, 200, seed=7) == ahop.evaluate(memory, pairs).accuracy
+
+
+@pytest.mark.parametrize(
+    "variant", [ahop.NoisyVariant(0.3), ahop.MixedVariant(0.4, 0.4, 0.4), ahop.MaskedVariant(0.6)], ids=repr
+)
+def test_the_bayes_accuracy_is_that_of_the_likelihood_and_no_memory_does_better(
+    variant: ahop.NoisyVariant | ahop.MixedVariant | ahop.MaskedVariant,
+) -> None:
+    patterns = 2 * torch.rand(100, 6) - 1
+    ceiling = ahop.bayes_accuracy(patterns, variant, queries=500)
+    oracle = ahop.AssociativeMemory(patterns, ahop.LikelihoodSimilarity(variant), ahop.Argmax())
+    assert ahop.retrieval_accuracy(oracle, variant, queries=500) == pytest.approx(ceiling, abs=0.004)
+    for memory in (ahop.zoo.m_hop(patterns, beta=10.0), ahop.zoo.u_hop(patterns), ahop.zoo.a_hop(patterns)):
+        assert ahop.retrieval_accuracy(memory, variant, queries=500) <= ceiling + 0.02
+
+
+def test_the_bayes_accuracy_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns, variant = problem(count=20).patterns, ahop.NoisyVariant(0.5)
+    whole = ahop.bayes_accuracy(patterns.numpy(), variant, queries=50)
+    monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (1,))
+    assert ahop.bayes_accuracy(patterns, variant, queries=50) == whole
+
+
+def test_a_ceiling_that_is_not_known_is_not_made_up() -> None:
+    variant = ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.MaskedVariant(0.1)])
+    with pytest.raises(UndefinedError, match="no closed-form likelihood"):
+        ahop.bayes_accuracy(problem().patterns, variant)

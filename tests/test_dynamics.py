@@ -1,0 +1,296 @@
+"""How states move, rest, and fall."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop import zoo
+from ahop.dynamics.base import Dynamics
+from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
+from tests.catalogue import DYNAMICS, ZOO, shaken
+from tests.strategies import Problem, problem, problems, seeds
+
+every_dynamics = pytest.mark.parametrize("name", DYNAMICS)
+both_orders = pytest.mark.parametrize("dynamics", [ahop.SignDynamics(), ahop.SignDynamics("one_by_one", 5)], ids=repr)
+
+
+def memory_for(name: str, patterns: Tensor) -> ahop.AssociativeMemory:
+    if name.startswith("signs"):
+        return zoo.d_hop(patterns.sign())
+    if name == "de-biased readout":
+        similarity = ahop.UnifiedSimilarity(patterns.shape[1])
+        with torch.no_grad():
+            similarity.slope.fill_(0.2)
+        return ahop.AssociativeMemory(patterns, similarity)
+    return zoo.m_hop(patterns, beta=2.0)
+
+
+def falls(trajectory: ahop.Trajectory) -> bool:
+    assert trajectory.energies is not None
+    before, after = trajectory.energies[:-1], trajectory.energies[1:]
+    return bool((after <= before + 1e-9 * (1 + before.abs())).all())
+
+
+@every_dynamics
+@given(case=problems)
+def test_no_state_depends_on_the_rest_of_the_batch(name: str, case: Problem) -> None:
+    memory, dynamics = memory_for(name, case.patterns), DYNAMICS[name](case.sizes[0])
+    together = ahop.iterate(memory, case.queries, dynamics, max_steps=8)
+    for row in range(len(case.queries)):
+        alone = ahop.iterate(memory, case.queries[row : row + 1], dynamics, max_steps=8)
+        assert_close(together.answers[row], alone.answers[0])
+        assert together.steps[row] == alone.steps[0]
+        assert together.converged[row] == alone.converged[0]
+        assert_close(together.states[: len(alone.states), row], alone.states[:, 0])
+        assert_close(together.states[len(alone.states) :, row], alone.states[-1:, 0].expand_as(together.states[len(alone.states) :, row]))  # fmt: skip
+
+
+@every_dynamics
+@pytest.mark.parametrize(("count", "dimensions", "batch"), [(5, 4, 3), (1, 1, 1), (5, 4, 0)])
+def test_a_trajectory_holds_every_state_from_the_query_on(
+    name: str, count: int, dimensions: int, batch: int
+) -> None:
+    case = problem(count, dimensions, batch)
+    trajectory = ahop.iterate(memory_for(name, case.patterns), case.queries, DYNAMICS[name](dimensions), max_steps=5)
+    length = len(trajectory.states)
+    assert 1 <= length <= 6
+    assert trajectory.states.shape == (length, batch, dimensions)
+    assert torch.equal(trajectory.states[0], case.queries)
+    assert trajectory.energies is not None
+    assert trajectory.energies.shape == (length, batch)
+    assert trajectory.answers.shape == (batch, dimensions)
+    assert trajectory.steps.shape == trajectory.converged.shape == (batch,)
+    assert not trajectory.states.requires_grad
+
+
+@every_dynamics
+def test_a_step_is_what_a_trajectory_takes(name: str) -> None:
+    case = problem()
+    memory, dynamics = memory_for(name, case.patterns), DYNAMICS[name](4)
+    trajectory = ahop.iterate(memory, case.queries, dynamics, max_steps=1)
+    assert_close(trajectory.states[1], dynamics.step(memory, case.queries).detach())
+    assert_close(trajectory.answers, dynamics.answer(trajectory.states[1]))
+
+
+def test_without_a_dynamics_it_is_the_readout() -> None:
+    case = problem()
+    memory = zoo.m_hop(case.patterns)
+    by_default = ahop.iterate(memory, case.queries.numpy(), max_steps=3)
+    assert torch.equal(by_default.answers, ahop.iterate(memory, case.queries, ahop.Readout(), max_steps=3).answers)
+    assert_close(by_default.states[1], memory.retrieve(case.queries))
+
+
+def test_a_state_that_rests_is_counted_and_left_alone() -> None:
+    patterns = torch.eye(3, dtype=torch.float64)
+    memory = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity(), ahop.Argmax())
+    queries = torch.stack([patterns[0], 0.6 * patterns[1]])
+    trajectory = ahop.iterate(memory, queries)
+    assert trajectory.steps.tolist() == [0, 1]
+    assert trajectory.converged.tolist() == [True, True]
+    assert torch.equal(trajectory.answers, patterns[:2])
+
+
+def test_a_state_that_does_not_come_to_rest_says_so() -> None:
+    case = problem(batch=4)
+    trajectory = ahop.iterate(zoo.m_hop(case.patterns), case.queries, max_steps=2, tolerance=0.0)
+    assert trajectory.steps.tolist() == [2, 2, 2, 2]
+    assert not bool(trajectory.converged.any())
+
+
+def test_a_network_without_energy_has_a_trajectory_without_energies() -> None:
+    case = problem()
+    assert ahop.iterate(zoo.u_hop(case.patterns), case.queries).energies is None
+
+
+@every_dynamics
+@given(case=problems, per_query=st.booleans())
+def test_what_is_known_stays_as_it_is(name: str, case: Problem, per_query: bool) -> None:
+    memory, dynamics = memory_for(name, case.patterns), DYNAMICS[name](case.sizes[0])
+    known = torch.rand(case.queries.shape if per_query else case.queries.shape[1:]) < 0.5
+    trajectory = ahop.iterate(memory, case.queries, dynamics, max_steps=4, known=known)
+    where = known.expand(trajectory.states.shape)
+    assert torch.equal(trajectory.states[where], case.queries.expand_as(trajectory.states)[where])
+
+
+def test_a_query_that_is_known_throughout_rests_at_once() -> None:
+    case = problem()
+    trajectory = ahop.iterate(zoo.m_hop(case.patterns), case.queries, known=np.ones(4, dtype=bool))
+    assert trajectory.steps.tolist() == [0, 0, 0]
+    assert bool(trajectory.converged.all())
+    assert torch.equal(trajectory.answers, case.queries)
+
+
+@pytest.mark.parametrize(
+    ("known", "error", "message"),
+    [
+        (torch.ones(4), KindError, r"`known` must be boolean, True where.*got dtype torch\.float32"),
+        (torch.ones(5).bool(), ShapeError, r"`known` must have shape \(4,\) or \(3, 4\); got \(5,\)"),
+        (torch.ones(2, 4).bool(), ShapeError, r"got \(2, 4\)"),
+    ],
+)
+def test_a_mask_without_meaning_is_refused(known: Tensor, error: type[Exception], message: str) -> None:
+    case = problem()
+    with pytest.raises(error, match=message):
+        ahop.iterate(zoo.m_hop(case.patterns), case.queries, known=known)
+
+
+def test_limits_without_meaning_are_refused() -> None:
+    case = problem()
+    memory = zoo.m_hop(case.patterns)
+    with pytest.raises(InvalidValueError, match="`max_steps` must be a whole number of at least 1"):
+        ahop.iterate(memory, case.queries, max_steps=0)
+    with pytest.raises(InvalidValueError, match="`tolerance` must be zero or larger"):
+        ahop.iterate(memory, case.queries, tolerance=-1.0)
+    with pytest.raises(ShapeError, match=r"`queries` must have two axes"):
+        ahop.iterate(memory, case.queries[0])
+    with pytest.raises(InvalidValueError, match="`step_size` must be positive"):
+        ahop.GradientDescent(0.0)
+    with pytest.raises(UndefinedError, match="no energy"):
+        ahop.iterate(zoo.u_hop(case.patterns), case.queries, ahop.GradientDescent())
+
+
+# Signs.
+
+
+def signs(count: int, dimensions: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return 2.0 * torch.randint(0, 2, (count, dimensions), generator=generator).double() - 1
+
+
+@both_orders
+@given(case=problems)
+def test_states_of_binary_neurons_are_signs(dynamics: Dynamics, case: Problem) -> None:
+    states = dynamics.step(zoo.d_hop(case.patterns.sign()), case.queries)
+    assert bool((states.abs() == 1).all())
+
+
+@given(seed=seeds)
+def test_neurons_together_take_the_sign_of_their_input(seed: int) -> None:
+    patterns, states = signs(3, 7, seed), signs(4, 7, seed + 1)
+    field = (states @ patterns.mT) @ patterns
+    expected = torch.where(field == 0, states, field.sign())
+    assert torch.equal(ahop.SignDynamics().step(zoo.hop(patterns), states), expected)
+
+
+@given(seed=seeds)
+def test_neurons_one_by_one_see_the_neurons_before_them(seed: int) -> None:
+    patterns, states = signs(3, 7, seed), signs(4, 7, seed + 1)
+    found = ahop.SignDynamics("one_by_one", seed=2).step(zoo.hop(patterns), states)
+    expected = states.clone()
+    for neuron in torch.randperm(7, generator=torch.Generator().manual_seed(2)).tolist():
+        field = (expected @ patterns.mT) @ patterns[:, neuron]
+        expected[:, neuron] = torch.where(field == 0, expected[:, neuron], field.sign())
+    assert torch.equal(found, expected)
+
+
+@both_orders
+def test_a_neuron_without_input_keeps_its_sign(dynamics: Dynamics) -> None:
+    patterns = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+    memory = ahop.AssociativeMemory(torch.cat([patterns, -patterns]), ahop.DotSimilarity(), ahop.Power(2))
+    states = torch.tensor([[1.0, -1.0], [-1.0, -1.0], [0.0, -0.5]])
+    assert torch.equal(dynamics.step(memory, states), torch.tensor([[1.0, -1.0], [-1.0, -1.0], [1.0, -1.0]]))
+
+
+def test_an_order_must_be_one_of_two(unchecked: None) -> None:
+    with pytest.raises(InvalidValueError, match="`order` must be one of 'together', 'one_by_one'; got 'at random'"):
+        ahop.SignDynamics("at random")  # type: ignore[arg-type]
+
+
+def test_a_step_leaves_the_states_it_was_given(unchecked: None) -> None:
+    for name, make in DYNAMICS.items():
+        case = problem()
+        before = case.queries.clone()
+        make(4).step(memory_for(name, case.patterns), case.queries)
+        assert torch.equal(case.queries, before)
+
+
+# Falling energies.
+
+
+@pytest.mark.parametrize("name", ["m_hop", "s_hop", "k_hop", "k2_hop"])
+@pytest.mark.parametrize("with_prior", [False, True])
+@given(case=problems)
+def test_the_readout_lowers_the_energy(name: str, with_prior: bool, case: Problem) -> None:
+    memory = ZOO[name](case.patterns)
+    if with_prior:
+        log_prior = torch.linspace(-1, 0, len(memory))
+        memory = ahop.AssociativeMemory(
+            case.patterns, memory.similarity, memory.separation, memory.modulation, memory.energy_function, log_prior
+        )
+    assert ahop.Readout().descends(memory)
+    assert falls(ahop.iterate(memory, case.queries, max_steps=6))
+
+
+@both_orders
+@pytest.mark.parametrize("network", [zoo.hop, zoo.d_hop, zoo.e_hop, lambda p: zoo.d_hop(p, 5)])
+@given(seed=seeds, count=st.integers(1, 8), dimensions=st.integers(1, 10))
+def test_signs_lower_the_energy(
+    dynamics: Dynamics, network: type[ahop.AssociativeMemory], seed: int, count: int, dimensions: int
+) -> None:
+    memory, states = network(signs(count, dimensions, seed)), signs(4, dimensions, seed + 1)
+    assert dynamics.descends(memory)
+    assert falls(ahop.iterate(memory, states, dynamics, max_steps=6))
+
+
+def biased(patterns: Tensor, bias: Tensor, beta: float = 1.0) -> ahop.AssociativeMemory:
+    return ahop.AssociativeMemory(patterns, ahop.optimal_for_biased(bias), ahop.Softmax(beta))
+
+
+@given(case=problems)
+def test_the_debiased_readout_lowers_the_energy(case: Problem) -> None:
+    memory = biased(case.patterns, torch.randn(case.sizes[0]))
+    dynamics = ahop.DebiasedReadout.of(memory)
+    assert dynamics.descends(memory)
+    assert falls(ahop.iterate(memory, case.queries, dynamics, max_steps=6))
+
+
+@given(case=problems)
+def test_half_a_gradient_step_is_the_debiased_readout(case: Problem) -> None:
+    memory = biased(case.patterns, torch.randn(case.sizes[0]))
+    descent = ahop.GradientDescent(0.5).step(memory, case.queries)
+    assert_close(descent, ahop.DebiasedReadout.of(memory).step(memory, case.queries))
+
+
+def test_the_debiased_answer_takes_the_bias_off() -> None:
+    patterns, bias = 5 * torch.eye(3), torch.tensor([1.0, -1.0, 0.5])
+    memory = biased(patterns, bias)
+    trajectory = ahop.iterate(memory, patterns + bias + 0.3, ahop.DebiasedReadout.of(memory))
+    assert_close(trajectory.answers, patterns, rtol=0, atol=1e-3)
+    assert_close(trajectory.states[-1], patterns + bias, rtol=0, atol=1e-3)
+
+
+def test_a_debiased_readout_wants_a_unified_similarity() -> None:
+    with pytest.raises(KindError, match="needs a `UnifiedSimilarity`; this memory has DotSimilarity"):
+        ahop.DebiasedReadout.of(zoo.m_hop(torch.eye(3)))
+
+
+@pytest.mark.parametrize(
+    ("dynamics", "memory"),
+    [
+        (ahop.Readout(), zoo.a_hop(torch.eye(3))),
+        (ahop.Readout(), zoo.u_hop(torch.eye(3))),
+        (ahop.Readout(), zoo.hop(torch.eye(3))),
+        (ahop.SignDynamics(), zoo.m_hop(torch.eye(3))),
+        (ahop.SignDynamics(), zoo.d_hop(torch.eye(3), 2)),
+        (ahop.SignDynamics(), zoo.k_hop(torch.eye(3))),
+        (ahop.SignDynamics(), zoo.a_hop(torch.eye(3))),
+        (ahop.GradientDescent(), zoo.m_hop(torch.eye(3))),
+        (ahop.DebiasedReadout(torch.ones(3)), zoo.m_hop(torch.eye(3))),
+        (ahop.DebiasedReadout(torch.ones(3)), biased(torch.eye(3), torch.zeros(3))),
+        (ahop.DebiasedReadout(torch.ones(3)), biased(torch.eye(3), torch.ones(3), beta=2.0)),
+        (ahop.DebiasedReadout(torch.ones(3)), ahop.AssociativeMemory(torch.eye(3), shaken(ahop.UnifiedSimilarity(3)))),
+    ],
+)
+def test_no_fall_is_promised_that_is_not_proven(dynamics: Dynamics, memory: ahop.AssociativeMemory) -> None:
+    assert not dynamics.descends(memory)
+
+
+def test_a_small_gradient_step_lowers_any_smooth_energy() -> None:
+    case = problem()
+    for name in ("m_hop", "s_hop", "k2_hop", "a_hop"):
+        assert falls(ahop.iterate(ZOO[name](case.patterns), case.queries, ahop.GradientDescent(1e-3), max_steps=5))

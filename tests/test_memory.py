@@ -1,0 +1,325 @@
+"""Stored patterns, and how they answer."""
+
+from inspect import unwrap
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop import _blocks
+from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
+from tests.catalogue import SIMILARITIES, ZOO, shaken
+from tests.strategies import Problem, huge_arrays, problem, problems
+
+every_network = pytest.mark.parametrize("name", ZOO)
+both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+
+
+def ranked(memory: ahop.AssociativeMemory, queries: Tensor) -> tuple[Tensor, Tensor]:
+    """Order and posterior by brute force, one query at a time."""
+    separation = memory.separation if memory.separation.is_distribution else ahop.Softmax()
+    scores = [memory.similarity(memory.modulation(memory.patterns), query[None])[0] for query in queries]
+    order = torch.stack([torch.argsort(row, descending=True, stable=True) for row in scores])
+    return order, torch.stack([separation(row[None])[0] for row in scores])
+
+
+@every_network
+@given(case=problems)
+def test_recall_is_a_search_through_all_patterns(name: str, case: Problem) -> None:
+    memory = ZOO[name](case.patterns)
+    if not len(case.queries):
+        return
+    order, posterior = ranked(memory, case.queries)
+    recall = memory.recall(case.queries, k=len(memory))
+    assert_close(recall.posterior, posterior.gather(-1, recall.indices))
+    assert_close(posterior.gather(-1, recall.indices), posterior.gather(-1, order))
+    assert torch.equal(recall.patterns, case.patterns[recall.indices])
+    assert_close(memory.recall(case.queries).posterior, recall.posterior[:, :1])
+
+
+@every_network
+@given(case=problems)
+def test_an_answer_is_the_patterns_by_their_weights(name: str, case: Problem) -> None:
+    memory = ZOO[name](case.patterns)
+    answers = memory(case.queries)
+    assert answers.shape == case.queries.shape
+    assert_close(answers, memory.weights(case.queries) @ case.patterns)
+    assert_close(memory.weights(case.queries), memory.separation(memory.scores(case.queries)))
+
+
+@every_network
+@both_dtypes
+@given(case=problems)
+def test_the_posterior_over_all_patterns_sums_to_one_best_first(
+    name: str, dtype: torch.dtype, case: Problem
+) -> None:
+    memory = ZOO[name](case.patterns.to(dtype))
+    posterior = memory.recall(case.queries, k=len(memory)).posterior
+    assert posterior.dtype == dtype
+    assert_close(posterior.sum(-1), torch.ones(len(case.queries), dtype=dtype))
+    assert bool((posterior[:, :-1] >= posterior[:, 1:]).all())
+
+
+@every_network
+@both_dtypes
+@given(patterns=huge_arrays(4, 2), queries=huge_arrays(3, 2))
+def test_huge_values_have_a_finite_posterior_that_sums_to_one(
+    name: str, dtype: torch.dtype, patterns: Tensor, queries: Tensor
+) -> None:
+    memory = ZOO[name](patterns.to(dtype))
+    recall = memory.recall(queries.to(dtype), k=4)
+    assert bool(torch.isfinite(recall.posterior).all())
+    assert_close(recall.posterior.sum(-1), torch.ones(3, dtype=dtype))
+    if memory.separation.is_distribution:
+        assert bool(torch.isfinite(memory.retrieve(queries.to(dtype))).all())
+
+
+def test_queries_in_double_precision_may_be_larger_than_single_precision_can_say() -> None:
+    memory = ahop.AssociativeMemory(torch.eye(3))
+    recall = memory.recall(np.array([[1e300, 0.0, 0.0], [0.0, -1e300, 1e300]]), k=3)
+    assert np.isfinite(recall.posterior).all()
+
+
+@every_network
+def test_arrays_answer_arrays_and_tensors_answer_tensors(name: str) -> None:
+    case = problem()
+    memory = ZOO[name](case.patterns)
+    of_tensors, of_arrays = memory.recall(case.queries, k=2), memory.recall(case.queries.numpy(), k=2)
+    for field in ("indices", "posterior", "patterns"):
+        tensor, array = getattr(of_tensors, field), getattr(of_arrays, field)
+        assert isinstance(tensor, Tensor)
+        assert isinstance(array, np.ndarray)
+        assert torch.equal(tensor, torch.from_numpy(array))
+    answer = memory.retrieve(case.queries.numpy())
+    assert isinstance(answer, np.ndarray)
+    assert torch.equal(torch.from_numpy(answer), memory.retrieve(case.queries).detach())
+
+
+@every_network
+def test_blocks_of_any_size_give_one_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = problem(count=7, dimensions=5, batch=6)
+    memory = ZOO[name](case.patterns)
+    whole, recalled = memory.retrieve(case.queries), memory.recall(case.queries, k=3)
+    for budget in (1, 500):
+        monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (budget,))
+        assert len(list(_blocks.blocks(6, 100))) > 1
+        assert_close(memory.retrieve(case.queries), whole)
+        in_blocks = memory.recall(case.queries, k=3)
+        assert torch.equal(in_blocks.indices, recalled.indices)
+        assert_close(in_blocks.posterior, recalled.posterior)
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_scores_in_blocks_of_any_size_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = problem(count=7, dimensions=5, batch=6)
+    similarity = SIMILARITIES[name](5, 7)
+    whole = similarity(case.patterns, case.queries)
+    monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (1,))
+    monkeypatch.setattr("ahop.kernels.ranked.CACHE_BYTES", 200)
+    monkeypatch.setattr("ahop.variants.mixed.CACHE_BYTES", 200)
+    assert_close(similarity(case.patterns, case.queries), whole)
+
+
+def test_blocks_cover_everything_once() -> None:
+    for count in (0, 1, 7, 100):
+        for each in (0, 1, 30, 10**9):
+            slices = list(_blocks.blocks(count, each, 100))
+            assert [row for part in slices for row in range(count)[part]] == list(range(count))
+            assert all(after.start == before.stop for before, after in pairwise(slices))
+            assert all(1 <= part.stop - part.start <= max(1, 100 // max(1, each)) for part in slices)
+
+
+@every_network
+def test_the_order_of_the_patterns_does_not_matter(name: str) -> None:
+    case, order = problem(), torch.tensor([3, 0, 4, 1, 2])
+    if name in ("a_hop", "k2_hop", "k_hop"):
+        memory, other = ZOO[name](case.patterns), ZOO[name](case.patterns[order])
+        other.load_state_dict({**memory.state_dict(), "patterns": case.patterns[order]})
+    else:
+        memory, other = ZOO[name](case.patterns), ZOO[name](case.patterns[order])
+    assert_close(memory.retrieve(case.queries), other.retrieve(case.queries))
+    assert torch.equal(order[other.recall(case.queries).indices], memory.recall(case.queries).indices)
+
+
+@every_network
+def test_a_query_is_answered_the_same_in_any_company(name: str) -> None:
+    case = problem(batch=5)
+    memory = ZOO[name](case.patterns)
+    assert_close(memory.retrieve(case.queries), torch.cat([memory.retrieve(query[None]) for query in case.queries]))
+
+
+@every_network
+def test_a_pattern_stored_twice_shares_its_mass_equally(name: str) -> None:
+    case = problem()
+    rows = torch.tensor([0, 1, 2, 3, 4, 2])
+    weights = ZOO[name](case.patterns[rows]).weights(case.queries)
+    assert_close(weights[:, 5], weights[:, 2])
+
+
+@every_network
+@pytest.mark.parametrize(("count", "dimensions", "batch"), [(1, 1, 1), (1, 3, 2), (4, 1, 2), (4, 3, 0)])
+def test_the_smallest_sizes_work(name: str, count: int, dimensions: int, batch: int) -> None:
+    case = problem(count, dimensions, batch)
+    memory = ZOO[name](case.patterns)
+    recall = memory.recall(case.queries, k=2)
+    assert recall.indices.shape == recall.posterior.shape == (batch, min(2, count))
+    assert recall.patterns.shape == (batch, min(2, count), dimensions)
+    assert memory.retrieve(case.queries).shape == (batch, dimensions)
+    if memory.energy_function is not None:
+        assert memory.energy(case.queries).shape == (batch,)
+
+
+def test_more_answers_than_patterns_are_all_of_them() -> None:
+    case = problem()
+    recall = ahop.AssociativeMemory(case.patterns).recall(case.queries, k=100)
+    assert torch.equal(recall.indices.sort(-1).values, torch.arange(5).expand(3, 5))
+
+
+def test_a_memory_has_the_paper_s_defaults() -> None:
+    memory = ahop.AssociativeMemory(torch.eye(3))
+    assert repr(memory.similarity) == repr(ahop.AdaptiveSimilarity(3))
+    assert repr(memory.separation) == "Softmax(beta=1.0)"
+    assert len(memory) == 3
+    assert "patterns=(3, 3)" in repr(memory)
+
+
+def test_recall_keeps_no_gradient_and_retrieve_does() -> None:
+    case = problem()
+    memory = ahop.AssociativeMemory(case.patterns)
+    assert not memory.recall(case.queries.requires_grad_()).posterior.requires_grad
+    assert memory.retrieve(case.queries).requires_grad
+
+
+def test_a_prior_is_added_to_the_scores() -> None:
+    case, log_prior = problem(), torch.tensor([0.1, 0.2, 0.3, 0.3, 0.1]).log()
+    plain = ahop.AssociativeMemory(case.patterns)
+    with_prior = ahop.AssociativeMemory(case.patterns, log_prior=log_prior.numpy())
+    assert_close(with_prior.scores(case.queries), plain.scores(case.queries) + log_prior.double())
+
+
+@every_network
+def test_the_energy_is_the_confinement_less_the_potential(name: str) -> None:
+    case = problem()
+    memory = ZOO[name](case.patterns)
+    if memory.energy_function is None:
+        with pytest.raises(UndefinedError, match="This network has no energy"):
+            memory.energy(case.queries)
+        return
+    confinement = memory.energy_function.confinement(case.queries, memory.modulation)
+    assert_close(memory.energy(case.queries), confinement - memory.separation.potential(memory.scores(case.queries)))
+
+
+@pytest.mark.parametrize("name", ["dot", "adaptive", "isolated"])
+def test_patterns_can_be_added(name: str) -> None:
+    case, more = problem(), problem(seed=1).patterns[:3]
+    memory = ahop.AssociativeMemory(case.patterns, SIMILARITIES[name](4, 5))
+    before = memory.scores(case.queries)
+    assert torch.equal(memory.add(more.numpy()), torch.tensor([5, 6, 7]))
+    assert len(memory) == 8
+    assert_close(memory.scores(case.queries)[:, :5], before)
+    assert torch.equal(memory.patterns, torch.cat([case.patterns, more]))
+    assert memory.add(more[:0]).shape == (0,)
+    assert len(memory) == 8
+
+
+@pytest.mark.parametrize("name", ["dot", "adaptive", "isolated"])
+@pytest.mark.parametrize("kind", [torch.tensor, np.array, list])
+def test_patterns_can_be_removed(name: str, kind: type[list[int]], unchecked: None) -> None:
+    case = problem()
+    memory = ahop.AssociativeMemory(case.patterns, SIMILARITIES[name](4, 5))
+    before = memory.scores(case.queries)
+    memory.remove(kind([3, 0, 3]))  # type: ignore[arg-type]
+    assert_close(memory.scores(case.queries), before[:, [1, 2, 4]])
+    memory.remove(kind([]))  # type: ignore[arg-type]
+    assert len(memory) == 3
+
+
+def test_removing_takes_the_prior_along_and_adding_refuses() -> None:
+    log_prior = torch.tensor([0.1, 0.2, 0.3, 0.3, 0.1]).log()
+    memory = ahop.AssociativeMemory(problem().patterns, log_prior=log_prior)
+    memory.remove(torch.tensor([1]))
+    assert memory.log_prior is not None
+    assert_close(memory.log_prior, log_prior.double()[[0, 2, 3, 4]])
+    with pytest.raises(UndefinedError, match="`log_prior` cannot grow: build it anew"):
+        memory.add(problem().patterns)
+
+
+def test_adding_and_removing_leave_given_arrays_and_copies_alone() -> None:
+    patterns = np.eye(3, dtype=np.float32)
+    memory = ahop.AssociativeMemory(patterns)
+    other = memory.copy()
+    memory.add(np.ones((1, 3), dtype=np.float32))
+    memory.remove(np.array([0]))
+    assert np.array_equal(patterns, np.eye(3))
+    assert torch.equal(other.patterns, torch.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("indices", "error", "message"),
+    [
+        (torch.tensor([5]), InvalidValueError, r"`indices` must lie in 0\.\.4, as 5 patterns are stored; got 5\.\.5"),
+        (torch.tensor([-1]), InvalidValueError, r"got -1\.\.-1"),
+        (torch.arange(5), InvalidValueError, "`indices` names every stored pattern; a memory keeps at least one"),
+        (torch.tensor([1.7]), KindError, r"`indices` must be whole numbers.*torch\.float32"),
+        (torch.tensor([True, False, False, False, False]), KindError, r"got dtype torch\.bool.*`nonzero`"),
+    ],
+)
+def test_rows_that_cannot_be_removed_are_refused(indices: Tensor, error: type[Exception], message: str) -> None:
+    memory = ahop.AssociativeMemory(problem().patterns)
+    with pytest.raises(error, match=message):
+        memory.remove(indices)
+    assert len(memory) == 5
+
+
+def test_patterns_that_cannot_be_added_are_refused() -> None:
+    memory = ahop.AssociativeMemory(problem().patterns)
+    with pytest.raises(ShapeError, match=r"`patterns` must have shape \(b, 4\).*got shape \(1, 3\)"):
+        memory.add(torch.zeros(1, 3))
+    with pytest.raises(ShapeError, match=r"For a single pattern pass `pattern\[None\]`"):
+        memory.add(torch.zeros(4))
+    with pytest.raises(InvalidValueError, match="`patterns` must be finite"):
+        memory.add(torch.full((1, 4), torch.nan))
+
+
+@pytest.mark.parametrize("method", ["recall", "retrieve", "scores", "weights", "energy"])
+def test_every_door_checks_its_queries(method: str) -> None:
+    memory = ahop.AssociativeMemory(problem().patterns)
+    with pytest.raises(ShapeError, match=r"`queries` must have two axes.*pass `query\[None\]`"):
+        getattr(memory, method)(torch.zeros(4))
+    with pytest.raises(ShapeError, match=r"`queries` must have shape \(b, 4\)"):
+        getattr(memory, method)(torch.zeros(1, 5))
+    with pytest.raises(InvalidValueError, match="`queries` must be finite"):
+        getattr(memory, method)(torch.full((1, 4), torch.nan))
+
+
+def test_k_must_be_at_least_one() -> None:
+    with pytest.raises(InvalidValueError, match="`k` must be a whole number of at least 1; got 0"):
+        ahop.AssociativeMemory(torch.eye(2)).recall(torch.eye(2), k=0)
+
+
+@every_network
+def test_a_copy_shares_the_patterns_and_nothing_else(name: str) -> None:
+    case = problem()
+    memory = ZOO[name](case.patterns)
+    before = memory.scores(case.queries)
+    copied = memory.copy()
+    assert copied.patterns.data_ptr() == memory.patterns.data_ptr()
+    assert torch.equal(copied.scores(case.queries), before)
+    shaken(copied, seed=9)
+    assert torch.equal(memory.scores(case.queries), before)
+    if list(memory.parameters()):
+        assert not torch.equal(copied.scores(case.queries), before)
+
+
+def test_a_copy_has_a_prior_of_its_own() -> None:
+    memory = ahop.AssociativeMemory(problem().patterns, log_prior=torch.zeros(5))
+    copied = memory.copy()
+    assert copied.log_prior is not None
+    copied.log_prior.fill_(1)
+    assert memory.log_prior is not None
+    assert not bool(memory.log_prior.any())
