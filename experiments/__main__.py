@@ -19,6 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--seeds", type=int, help="how many seeds; each experiment has its own default")
     parser.add_argument("--resume", action="store_true", help="keep the cells that the result file already has")
+    parser.add_argument("--jobs", type=int, default=1, help="cells to run at once, each in a process of one thread")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument("--no-progress", action="store_true")
     chosen = parser.parse_args(arguments)
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         quick=chosen.quick,
         seeds=chosen.seeds,
         resume=chosen.resume,
+        jobs=chosen.jobs,
         progress=not chosen.no_progress,
     )
     print(experiment.title)

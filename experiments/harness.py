@@ -4,9 +4,11 @@ import json
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, TypeAlias
@@ -48,34 +50,63 @@ class Experiment:
     notes: str = ""
 
 
-def perform(experiment: Experiment, *, quick: bool, seeds: int | None, resume: bool, progress: bool) -> Row:
-    """Run every cell, and keep the result file up to date after each so that an interrupted run can go on."""
+def perform(
+    experiment: Experiment, *, quick: bool, seeds: int | None, resume: bool, progress: bool, jobs: int = 1
+) -> Row:
+    """Run every cell, and keep the result file up to date after each so that an interrupted run can go on.
+
+    With several jobs, each cell runs in a process of one thread: cells are many and small.
+    """
     count = 1 if quick else seeds or experiment.seeds
     path = RESULTS / f"{experiment.name}.json"
+    wanted = experiment.cells(count, quick)
     done: list[Row] = json.loads(path.read_text())["runs"] if resume and path.exists() else []
-    finished = {json.dumps(run["cell"], sort_keys=True) for run in done}
+    done = [run for run in done if run["cell"] in wanted]
+    missing = [cell for cell in wanted if cell not in [run["cell"] for run in done]]
     started = time.perf_counter()
-    result: Row = {}
-    for cell in tqdm(experiment.cells(count, quick), desc=experiment.name, disable=not progress):
-        if json.dumps(cell, sort_keys=True) not in finished:
-            done.append({"cell": cell, "rows": experiment.run(cell, quick)})
-        result = {
-            "experiment": experiment.name,
-            "title": experiment.title,
-            "command": f"python -m experiments {experiment.name}",
-            "quick": quick,
-            "seeds": count,
-            "notes": experiment.notes,
-            "rows": over_seeds([row for run in done for row in run["rows"]], experiment.keys, experiment.metrics),
-            "environment": environment(),
-            "seconds": round(time.perf_counter() - started, 1),
-        }
+    for run in tqdm(
+        _runs(experiment, missing, quick, jobs), desc=experiment.name, total=len(missing), disable=not progress
+    ):
+        done.append(run)
         if not quick:
-            RESULTS.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({**result, "runs": done}, indent=1) + "\n")
+            _save(path, _result(experiment, wanted, done, quick, count, started), done)
+    result = _result(experiment, wanted, done, quick, count, started)
+    if not quick:
+        _save(path, result, done)
     if experiment.draw and not quick:
         experiment.draw(result["rows"], RESULTS / f"{experiment.name}.png")
     return result
+
+
+def _runs(experiment: Experiment, cells: list[Row], quick: bool, jobs: int) -> Iterator[Row]:
+    if jobs == 1:
+        for cell in cells:
+            yield {"cell": cell, "rows": experiment.run(cell, quick)}
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        running = {pool.submit(experiment.run, cell, quick): cell for cell in cells}
+        for finished in as_completed(running):
+            yield {"cell": running[finished], "rows": finished.result()}
+
+
+def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bool, count: int, started: float) -> Row:
+    done.sort(key=lambda run: cells.index(run["cell"]))
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "command": f"python -m experiments {experiment.name}",
+        "quick": quick,
+        "seeds": count,
+        "notes": experiment.notes,
+        "rows": over_seeds([row for run in done for row in run["rows"]], experiment.keys, experiment.metrics),
+        "environment": environment(),
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+def _save(path: Path, result: Row, runs: list[Row]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**result, "runs": runs}, indent=1) + "\n")
 
 
 def over_seeds(rows: Iterable[Row], keys: Sequence[str], metrics: Sequence[str]) -> list[Row]:

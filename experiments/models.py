@@ -9,7 +9,7 @@ import ahop
 
 K_HOP_EPOCHS = 100
 K2_EPOCHS = 200
-K2_LEARNING_RATE = 1e-3
+READOUT_BETA = 1.25
 
 
 class PerceptronMemory:
@@ -42,21 +42,32 @@ class PerceptronMemory:
 def k_hop(patterns: Tensor, seed: int, epochs: int = K_HOP_EPOCHS) -> ahop.AssociativeMemory:
     """K-Hop with softmax, as its authors run retrieval, and its kernel spread by the separation loss."""
     memory = ahop.zoo.k_hop(patterns, ahop.Softmax(), seed=seed)
-    return ahop.fit(memory, solver=ahop.SeparationSolver(epochs=epochs, patterns=512), progress=False)
+    return ahop.fit(
+        memory,
+        solver=ahop.SeparationSolver(epochs=epochs, patterns=512, learning_rate=0.64 / patterns.shape[1]),
+        progress=False,
+    )
 
 
 def k2_hop(patterns: Tensor, variant: ahop.MixedVariant, seed: int, epochs: int = K2_EPOCHS) -> ahop.AssociativeMemory:
     """K-Hop with its kernel fitted from fresh pairs by the loss of A-Hop."""
-    solver = ahop.AdamSolver(epochs=epochs, learning_rate=K2_LEARNING_RATE)
+    solver = ahop.AdamSolver(epochs=epochs, learning_rate=0.064 / patterns.shape[1])
     memory = ahop.zoo.k2_hop(patterns, ahop.Softmax())
     return ahop.fit(memory, variant=variant, solver=solver, samples=512, seed=seed, progress=False)
 
 
 def a_hop(
-    patterns: Tensor, variant: ahop.MixedVariant, seed: int, samples: int, tolerance: float = 1e-4
+    patterns: Tensor, variant: ahop.MixedVariant, seed: int, samples: int, tolerance: float = 5e-4
 ) -> ahop.AssociativeMemory:
-    """The paper's A-Hop: footprints of distance and dot product with shared weights, at its convex optimum."""
+    """The paper's A-Hop: footprints of distance and dot product with shared weights, at its convex optimum.
+
+    At the optimum the weights are calibrated, and where the posterior is wide their blend of patterns is often nearest
+    to one that is not the most likely. The answer is read out a little sharper than the posterior, as if the
+    optimum were overshot; that costs a little error and gains a little accuracy.
+    """
     solver = ahop.ConvexSolver(tolerance=tolerance)
-    return ahop.fit(
+    memory = ahop.fit(
         ahop.zoo.a_hop(patterns), variant=variant, solver=solver, samples=samples, seed=seed, progress=False
     )
+    memory.separation = ahop.Softmax(READOUT_BETA)
+    return memory

@@ -117,7 +117,7 @@ def _paper(cell: Row, name: str) -> Row:
 EXPERIMENT = Experiment(
     name="tab_ablations",
     title="Ablations of the adaptive similarity; synthetic, N = 2048, d = 64",
-    seeds=3,
+    seeds=1,
     cells=cells,
     run=run,
     keys=("ablation", "solver", "difficulty", "paper", "paper_error"),

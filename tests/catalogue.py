@@ -61,6 +61,9 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
 DECOMPOSABLE = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), DecomposableSimilarity)]
 LINEAR = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), LinearSimilarity)]
 
+# They have numbers of their own for each dimension.
+KNOWS_DIMENSIONS = {"unified", "footprint of unified", "likelihood of a mixture"}
+
 # They count exact agreements, or steps, and have no slope.
 DISCRETE = {"match", "footprint of match", "likelihood of a mask"}
 
@@ -69,16 +72,12 @@ SEPARATIONS: list[Separation] = [
     ahop.Power(2),
     ahop.Power(3),
     ahop.Exponential(),
-    ahop.Softmax(0.1),
     ahop.Softmax(),
     ahop.Softmax(30.0),
     ahop.Sparsemax(),
-    ahop.Sparsemax(0.2),
     ahop.Sparsemax(5.0),
-    ahop.Entmax(1.1),
     ahop.Entmax(),
-    ahop.Entmax(1.3, beta=4.0),
-    ahop.Entmax(2.0, beta=0.5),
+    ahop.Entmax(1.2, beta=4.0),
     ahop.Entmax(1.6, learnable=True),
     ahop.Argmax(),
 ]

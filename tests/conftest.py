@@ -7,7 +7,8 @@ from pathlib import Path
 import jaxtyping
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, register_random, settings
+from torch import Tensor
 
 jaxtyping.install_import_hook("ahop", "beartype.beartype")
 
@@ -15,10 +16,27 @@ settings.register_profile(
     "ahop",
     deadline=None,
     derandomize=bool(os.environ.get("CI")),
-    max_examples=int(os.environ.get("AHOP_EXAMPLES", "25")),
+    max_examples=int(os.environ.get("AHOP_EXAMPLES", "20")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("ahop")
+
+
+class TorchRandom:
+    """Lets hypothesis seed torch's own generator, so that a case that fails fails again."""
+
+    def seed(self, *seed: int) -> None:
+        torch.manual_seed(*seed)
+
+    def getstate(self) -> Tensor:
+        return torch.get_rng_state()
+
+    def setstate(self, state: Tensor) -> None:
+        torch.set_rng_state(state)
+
+
+TORCH_RANDOM = TorchRandom()
+register_random(TORCH_RANDOM)
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torch import Tensor
 
 seeds = st.integers(0, 2**31 - 1)
 HUGE = float(np.float32(1e30))
+
+# For laws that take long and are tried on many parts.
+FEW = max(1, settings().max_examples // 2)
 
 
 @dataclass(frozen=True)

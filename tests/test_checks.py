@@ -19,9 +19,9 @@ PATTERNS = torch.eye(3)
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        ([[1.0, 2.0, 3.0]], KindError, r"`queries` must be a numpy array or a torch tensor; got list\. Pass `numpy\.asarray"),
+        ([[1.0, 2.0, 3.0]], KindError, r"`queries` must be a numpy array or a torch tensor; got list\. Pass `numpy"),
         (None, KindError, "got NoneType"),
-        (np.zeros(3), ShapeError, r"`queries` must have two axes.*got shape \(3,\)\. For a single query pass `query\[None\]`"),
+        (np.zeros(3), ShapeError, r"two axes.*got shape \(3,\)\. For a single query pass `query\[None\]`"),
         (np.zeros((1, 1, 3)), ShapeError, r"got shape \(1, 1, 3\)\.$"),
         (torch.tensor(1.0), ShapeError, r"got shape \(\)\.$"),
         (np.zeros((2, 4)), ShapeError, r"shape \(b, 3\), as the stored patterns have d=3; got shape \(2, 4\)"),
@@ -40,9 +40,7 @@ def test_queries_without_meaning_are_refused(
         _checks.as_queries(value, PATTERNS)
 
 
-@pytest.mark.parametrize(
-    ("name", "single"), [("queries", "query"), ("copies", "copy"), ("patterns", "pattern")]
-)
+@pytest.mark.parametrize(("name", "single"), [("queries", "query"), ("copies", "copy"), ("patterns", "pattern")])
 def test_a_single_one_is_called_by_its_name(name: str, single: str) -> None:
     with pytest.raises(ShapeError, match=rf"For a single {single} pass `{single}\[None\]`"):
         _checks.as_queries(torch.zeros(3), PATTERNS, name=name)
@@ -52,7 +50,7 @@ def test_a_single_one_is_called_by_its_name(name: str, single: str) -> None:
     ("value", "error", "message"),
     [
         ([[1.0]], KindError, "`patterns` must be a numpy array or a torch tensor; got list"),
-        (np.zeros(3), ShapeError, r"`patterns` must have two axes, one row each; got shape \(3,\)\. For a single pattern"),
+        (np.zeros(3), ShapeError, r"`patterns` must have two axes.*got shape \(3,\)\. For a single pattern"),
         (np.zeros((0, 3)), ShapeError, r"at least one pattern of at least one dimension; got shape \(0, 3\)"),
         (np.zeros((3, 0)), ShapeError, r"got shape \(3, 0\)"),
         (np.array([[1.0, np.inf]]), InvalidValueError, "`patterns` must be finite"),
@@ -124,12 +122,12 @@ def test_queries_keep_their_gradient() -> None:
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        (torch.tensor([0.0, 1.0]), KindError, r"`origins` must be whole numbers.*got dtype torch\.float32\. To look rows up"),
+        (torch.tensor([0.0, 1.0]), KindError, r"`origins` must be whole.*got dtype torch\.float32\. To look"),
         (np.array([True, False]), KindError, r"got dtype torch\.bool"),
         (np.array(["a", "b"]), KindError, "`origins` must hold real numbers; got dtype <U1"),
         (torch.tensor([0]), ShapeError, r"`origins` must have shape \(2,\), one row for each query; got shape \(1,\)"),
         (torch.tensor([[0], [1]]), ShapeError, r"got shape \(2, 1\)"),
-        (torch.tensor([0, 3]), InvalidValueError, r"`origins` must lie in 0\.\.2, as 3 patterns are stored; got 0\.\.3"),
+        (torch.tensor([0, 3]), InvalidValueError, r"`origins` must lie in 0\.\.2, as 3.*; got 0\.\.3"),
         (torch.tensor([-1, 2]), InvalidValueError, r"got -1\.\.2"),
     ],
 )  # fmt: skip
@@ -141,7 +139,16 @@ def test_origins_without_meaning_are_refused(
 
 
 @pytest.mark.parametrize(
-    "origins", [np.array([1, 0]), np.array([0, 1])[::-1], np.array([1, 0], dtype=np.uint8), torch.tensor([1, 0]).int()]
+    "origins",
+    [
+        np.array([1, 0]),
+        np.array([0, 1])[::-1],
+        np.array([1, 0], dtype=np.uint8),
+        np.array([1, 0], dtype=np.uint32),
+        np.array([1, 0], dtype=">u8"),
+        torch.tensor([1, 0]).int(),
+    ],
+    ids=lambda origins: str(origins.dtype),
 )
 def test_origins_of_any_whole_kind_are_understood(origins: NDArray[np.generic]) -> None:
     assert torch.equal(_checks.as_origins(origins, 2, 3), torch.tensor([1, 0]))
@@ -174,22 +181,36 @@ def test_a_pattern_may_be_impossible_beforehand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "wrong", "message"),
     [
-        (lambda: ahop.AssociativeMemory(PATTERNS, 3), "`similarity` must be of the kind Similarity; got int"),
-        (lambda: ahop.AssociativeMemory(PATTERNS, ahop.DotSimilarity), "got the class `DotSimilarity`. Call it"),
-        (lambda: ahop.AssociativeMemory(PATTERNS, separation=ahop.DotSimilarity()), "`separation` must be of the kind Sep"),
-        (lambda: ahop.AssociativeMemory(PATTERNS, modulation="none"), "`modulation` must be of the kind Mod.*got str"),
-        (lambda: ahop.AssociativeMemory(PATTERNS, energy=ahop.Softmax()), "`energy` must be of the kind Energy"),
-        (lambda: ahop.AdaptiveSimilarity(3, [ahop.Softmax()]), "`bases` must be of the kind DecomposableSimilarity"),
-        (lambda: ahop.FootprintSimilarity(ahop.AdaptiveSimilarity(3), 3), "`base` must be of the kind Decomposable"),
-        (lambda: ahop.ComposedVariant([3]), "`parts` must be of the kind Variant"),
-        (lambda: ahop.LikelihoodSimilarity(3), "`variant` must be of the kind Variant"),
+        (
+            lambda wrong: ahop.AssociativeMemory(PATTERNS, wrong),
+            3,
+            "`similarity` must be of the kind Similarity; got int",
+        ),
+        (
+            lambda wrong: ahop.AssociativeMemory(PATTERNS, wrong),
+            ahop.DotSimilarity,
+            "the class `DotSimilarity`. Call it",
+        ),
+        (
+            lambda wrong: ahop.AssociativeMemory(PATTERNS, separation=wrong),
+            ahop.DotSimilarity(),
+            "`separation` must be",
+        ),
+        (lambda wrong: ahop.AssociativeMemory(PATTERNS, modulation=wrong), "none", "kind Modulation; got str"),
+        (lambda wrong: ahop.AssociativeMemory(PATTERNS, energy=wrong), ahop.Softmax(), "kind Energy; got Softmax"),
+        (lambda wrong: ahop.AdaptiveSimilarity(3, [wrong]), ahop.Softmax(), "`bases` must be of the kind Decomposable"),
+        (lambda wrong: ahop.FootprintSimilarity(wrong, 3), ahop.AdaptiveSimilarity(3), "`base` must be of the kind"),
+        (lambda wrong: ahop.ComposedVariant([wrong]), 3, "`parts` must be of the kind Variant; got int"),
+        (lambda wrong: ahop.LikelihoodSimilarity(wrong), None, "`variant` must be of the kind Variant; got NoneType"),
     ],
-)  # fmt: skip
-def test_parts_of_the_wrong_kind_are_refused(make: Callable[[], object], message: str, unchecked: None) -> None:
+)
+def test_parts_of_the_wrong_kind_are_refused(
+    make: Callable[[object], object], wrong: object, message: str, unchecked: None
+) -> None:
     with pytest.raises(KindError, match=message):
-        make()
+        make(wrong)
 
 
 @pytest.mark.parametrize(

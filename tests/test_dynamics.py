@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
@@ -13,7 +13,7 @@ from ahop import zoo
 from ahop.dynamics.base import Dynamics
 from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
 from tests.catalogue import DYNAMICS, ZOO, shaken
-from tests.strategies import Problem, problem, problems, seeds
+from tests.strategies import FEW, Problem, problem, problems, seeds
 
 every_dynamics = pytest.mark.parametrize("name", DYNAMICS)
 both_orders = pytest.mark.parametrize("dynamics", [ahop.SignDynamics(), ahop.SignDynamics("one_by_one", 5)], ids=repr)
@@ -37,6 +37,7 @@ def falls(trajectory: ahop.Trajectory) -> bool:
 
 
 @every_dynamics
+@settings(max_examples=FEW)
 @given(case=problems)
 def test_no_state_depends_on_the_rest_of_the_batch(name: str, case: Problem) -> None:
     memory, dynamics = memory_for(name, case.patterns), DYNAMICS[name](case.sizes[0])
@@ -47,14 +48,13 @@ def test_no_state_depends_on_the_rest_of_the_batch(name: str, case: Problem) -> 
         assert together.steps[row] == alone.steps[0]
         assert together.converged[row] == alone.converged[0]
         assert_close(together.states[: len(alone.states), row], alone.states[:, 0])
-        assert_close(together.states[len(alone.states) :, row], alone.states[-1:, 0].expand_as(together.states[len(alone.states) :, row]))  # fmt: skip
+        at_rest = together.states[len(alone.states) :, row]
+        assert_close(at_rest, alone.states[-1].expand_as(at_rest))
 
 
 @every_dynamics
 @pytest.mark.parametrize(("count", "dimensions", "batch"), [(5, 4, 3), (1, 1, 1), (5, 4, 0)])
-def test_a_trajectory_holds_every_state_from_the_query_on(
-    name: str, count: int, dimensions: int, batch: int
-) -> None:
+def test_a_trajectory_holds_every_state_from_the_query_on(name: str, count: int, dimensions: int, batch: int) -> None:
     case = problem(count, dimensions, batch)
     trajectory = ahop.iterate(memory_for(name, case.patterns), case.queries, DYNAMICS[name](dimensions), max_steps=5)
     length = len(trajectory.states)
@@ -108,6 +108,7 @@ def test_a_network_without_energy_has_a_trajectory_without_energies() -> None:
 
 
 @every_dynamics
+@settings(max_examples=FEW)
 @given(case=problems, per_query=st.booleans())
 def test_what_is_known_stays_as_it_is(name: str, case: Problem, per_query: bool) -> None:
     memory, dynamics = memory_for(name, case.patterns), DYNAMICS[name](case.sizes[0])
@@ -214,6 +215,7 @@ def test_a_step_leaves_the_states_it_was_given(unchecked: None) -> None:
 
 @pytest.mark.parametrize("name", ["m_hop", "s_hop", "k_hop", "k2_hop"])
 @pytest.mark.parametrize("with_prior", [False, True])
+@settings(max_examples=FEW)
 @given(case=problems)
 def test_the_readout_lowers_the_energy(name: str, with_prior: bool, case: Problem) -> None:
     memory = ZOO[name](case.patterns)
@@ -228,6 +230,7 @@ def test_the_readout_lowers_the_energy(name: str, with_prior: bool, case: Proble
 
 @both_orders
 @pytest.mark.parametrize("network", [zoo.hop, zoo.d_hop, zoo.e_hop, lambda p: zoo.d_hop(p, 5)])
+@settings(max_examples=FEW)
 @given(seed=seeds, count=st.integers(1, 8), dimensions=st.integers(1, 10))
 def test_signs_lower_the_energy(
     dynamics: Dynamics, network: type[ahop.AssociativeMemory], seed: int, count: int, dimensions: int

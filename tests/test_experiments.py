@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from experiments.__main__ import NAMES
 
 ROOT = Path(__file__).parent.parent
@@ -48,5 +47,7 @@ def test_the_convex_fit_takes_a_fifth_of_the_time_of_the_adam_recipe_at_most() -
 
 
 def test_tables_in_readme_and_docs_are_those_of_the_result_files() -> None:
-    done = subprocess.run([sys.executable, "-m", "experiments.publish", "--check"], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.publish", "--check"], capture_output=True, text=True, cwd=ROOT
+    )
     assert done.returncode == 0, done.stdout

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -14,7 +14,7 @@ import ahop
 from ahop import _blocks
 from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
 from tests.catalogue import SIMILARITIES, ZOO, shaken
-from tests.strategies import Problem, huge_arrays, problem, problems
+from tests.strategies import FEW, Problem, huge_arrays, problem, problems
 
 every_network = pytest.mark.parametrize("name", ZOO)
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -29,6 +29,7 @@ def ranked(memory: ahop.AssociativeMemory, queries: Tensor) -> tuple[Tensor, Ten
 
 
 @every_network
+@settings(max_examples=FEW)
 @given(case=problems)
 def test_recall_is_a_search_through_all_patterns(name: str, case: Problem) -> None:
     memory = ZOO[name](case.patterns)
@@ -43,6 +44,7 @@ def test_recall_is_a_search_through_all_patterns(name: str, case: Problem) -> No
 
 
 @every_network
+@settings(max_examples=FEW)
 @given(case=problems)
 def test_an_answer_is_the_patterns_by_their_weights(name: str, case: Problem) -> None:
     memory = ZOO[name](case.patterns)
@@ -55,9 +57,7 @@ def test_an_answer_is_the_patterns_by_their_weights(name: str, case: Problem) ->
 @every_network
 @both_dtypes
 @given(case=problems)
-def test_the_posterior_over_all_patterns_sums_to_one_best_first(
-    name: str, dtype: torch.dtype, case: Problem
-) -> None:
+def test_the_posterior_over_all_patterns_sums_to_one_best_first(name: str, dtype: torch.dtype, case: Problem) -> None:
     memory = ZOO[name](case.patterns.to(dtype))
     posterior = memory.recall(case.queries, k=len(memory)).posterior
     assert posterior.dtype == dtype

@@ -6,8 +6,11 @@ import os
 import pickle
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -101,6 +104,15 @@ def test_an_alpha_next_to_one_comes_back(tmp_path: Path) -> None:
     assert survives(memory, tmp_path)
 
 
+def test_numbers_from_numpy_can_be_saved(tmp_path: Path, unchecked: None) -> None:
+    number: Any = np.float32(0.25)
+    count: Any = np.int64(3)
+    variant = ahop.MixedVariant(number, number, number, seed=count)
+    similarity, separation = ahop.LikelihoodSimilarity(variant), ahop.Softmax(number)
+    assert survives(ahop.AssociativeMemory(problem().patterns, similarity, separation), tmp_path)
+    assert survives(zoo.d_hop(problem().patterns, count), tmp_path)
+
+
 def test_a_prior_comes_back(tmp_path: Path) -> None:
     log_prior = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.0]).log()
     assert survives(ahop.AssociativeMemory(problem().patterns, log_prior=log_prior), tmp_path)
@@ -120,7 +132,9 @@ def test_a_loaded_memory_can_be_fitted_and_saved_again(tmp_path: Path) -> None:
     loaded = ahop.load(tmp_path / "memory.ahop")
     fitted = ahop.fit(loaded, variant=ahop.NoisyVariant(0.1), samples=50, progress=False)
     assert survives(fitted, tmp_path)
-    assert survives(ahop.fit(loaded, variant=ahop.NoisyVariant(0.1), solver=ahop.AdamSolver(3), progress=False), tmp_path)
+    assert survives(
+        ahop.fit(loaded, variant=ahop.NoisyVariant(0.1), solver=ahop.AdamSolver(3), progress=False), tmp_path
+    )
 
 
 def test_a_memory_that_grew_comes_back(tmp_path: Path) -> None:
@@ -211,7 +225,7 @@ def described(name: str, /, **arguments: object) -> dict[str, object]:
     return {"component": name, "arguments": arguments}
 
 
-def written(path: Path, tensors: dict[str, Tensor] | None = None, **changes: object) -> Path:
+def written(path: Path, changes: dict[str, object], tensors: dict[str, Tensor] | None = None) -> Path:
     """A file of an M-Hop, with the changes to what its manifest says."""
     parts: dict[str, object] = {
         "similarity": described("DotSimilarity"),
@@ -225,10 +239,11 @@ def written(path: Path, tensors: dict[str, Tensor] | None = None, **changes: obj
 
 
 def test_the_file_that_the_lies_are_told_of_is_itself_true(tmp_path: Path) -> None:
-    assert repr(ahop.load(written(tmp_path / "true.ahop"))) == repr(zoo.m_hop(torch.eye(3)))
+    assert repr(ahop.load(written(tmp_path / "true.ahop", {}))) == repr(zoo.m_hop(torch.eye(3)))
 
 
 HUGE = 10**12
+SOFTMAX = described("Softmax")
 LIES: dict[str, dict[str, object]] = {
     "an unknown class": {"similarity": described("os.system")},
     "a class that is no component": {"similarity": described("AssociativeMemory", patterns=[[1.0]])},
@@ -247,10 +262,11 @@ LIES: dict[str, dict[str, object]] = {
     "an energy for a modulation": {"modulation": described("FreeEnergy")},
     "a learned separation for an energy": {"energy": described("Entmax", learnable=True)},
     "a base that is no similarity": {"similarity": described("FootprintSimilarity", base=3, dimensions=3)},
-    "a base that is a separation": {"similarity": described("AdaptiveSimilarity", dimensions=3, bases=[described("Softmax")])},
-    "a variant that is none": {"similarity": described("LikelihoodSimilarity", variant=described("Softmax"))},
+    "a base that is a separation": {"similarity": described("FootprintSimilarity", base=SOFTMAX, dimensions=3)},
+    "bases that are none": {"similarity": described("AdaptiveSimilarity", dimensions=3, bases=[SOFTMAX])},
+    "a variant that is none": {"similarity": described("LikelihoodSimilarity", variant=SOFTMAX)},
     "a part that is no variant": {
-        "similarity": described("LikelihoodSimilarity", variant=described("ComposedVariant", parts=[described("Softmax")]))
+        "similarity": described("LikelihoodSimilarity", variant=described("ComposedVariant", parts=[SOFTMAX]))
     },
     "a word for a number": {"separation": described("Softmax", beta="much")},
     "a number too large for any": {"separation": described("Softmax", beta=10**400)},
@@ -269,7 +285,7 @@ LIES: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_manifest_that_lies_is_refused(lie: str, tmp_path: Path, unchecked: None) -> None:
-    written(tmp_path / "memory.ahop", **LIES[lie])
+    written(tmp_path / "memory.ahop", LIES[lie])
     with pytest.raises(FileFormatError):
         ahop.load(tmp_path / "memory.ahop")
 
@@ -291,7 +307,7 @@ def test_a_manifest_that_lies_is_refused(lie: str, tmp_path: Path, unchecked: No
 )
 def test_tensors_that_do_not_belong_are_refused(tensors: dict[str, Tensor], tmp_path: Path, unchecked: None) -> None:
     with pytest.raises(FileFormatError):
-        ahop.load(written(tmp_path / "memory.ahop", tensors))
+        ahop.load(written(tmp_path / "memory.ahop", {}, tensors))
 
 
 def test_missing_patterns_are_refused(tmp_path: Path) -> None:
@@ -316,7 +332,7 @@ def test_weights_of_the_wrong_shape_are_refused(
 ) -> None:
     tensors = {f"similarity.{name}": tensor for name, tensor in weights.items()}
     with pytest.raises(FileFormatError):
-        ahop.load(written(tmp_path / "memory.ahop", tensors, similarity=similarity))
+        ahop.load(written(tmp_path / "memory.ahop", {"similarity": similarity}, tensors))
 
 
 @pytest.mark.parametrize(
@@ -369,12 +385,10 @@ def test_any_manifest_loads_or_is_refused(
     similarity: object, separation: object, modulation: object, tmp_path: Path, unchecked: None
 ) -> None:
     path = tmp_path / "memory.ahop"
-    for changes in ({"similarity": similarity}, {"separation": separation}, {"modulation": modulation}):
-        written(path, **changes)
-        try:
+    for name, part in (("similarity", similarity), ("separation", separation), ("modulation", modulation)):
+        written(path, {name: part})
+        with suppress(FileFormatError):
             ahop.load(path)
-        except FileFormatError as error:
-            assert str(path) in str(error)
 
 
 @pytest.mark.parametrize("version", [2, 0, "1", None, 1e9])

@@ -92,12 +92,13 @@ def as_rows(name: str, rows: Array, patterns: int) -> Tensor:
             f"`{name}` must be whole numbers, the rows of the stored patterns; got dtype {tensor.dtype}. "
             "To look rows up, take the `nonzero` of a mask: of labels that agree, or of what is to go."
         )
+    tensor = tensor.long()
     if int(tensor.min()) < 0 or int(tensor.max()) >= patterns:
         raise InvalidValueError(
             f"`{name}` must lie in 0..{patterns - 1}, as {patterns} patterns are stored; "
             f"got {int(tensor.min())}..{int(tensor.max())}."
         )
-    return tensor.long()
+    return tensor
 
 
 def as_log_prior(log_prior: Array, like: Patterns) -> PerPattern:

@@ -67,4 +67,5 @@ def test_names_of_the_package_are_sorted_and_true() -> None:
 
 
 def _below(kind: type) -> set[type]:
-    return {kind} | {deeper for child in kind.__subclasses__() for deeper in _below(child)}
+    children: list[type] = kind.__subclasses__()
+    return {kind}.union(*(_below(child) for child in children))

@@ -46,7 +46,8 @@ def test_gradients_of_a_modulation_are_right(name: str) -> None:
     parameters = {key: value.detach().requires_grad_() for key, value in modulation.named_parameters()}
 
     def modulated(patterns: Tensor, *values: Tensor) -> Tensor:
-        return functional_call(modulation, dict(zip(parameters, values, strict=True)), (patterns,))
+        found: Tensor = functional_call(modulation, dict(zip(parameters, values, strict=True)), (patterns,))
+        return found
 
     gradcheck(modulated, (patterns, *parameters.values()))
 

@@ -5,17 +5,17 @@ import copy
 import entmax
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.autograd import gradcheck
-from torch.func import functional_call
+from torch.func import functional_call, jacrev
 from torch.testing import assert_close
 
 import ahop
 from ahop.separations.base import Separation
 from tests.catalogue import CURVED, DISTRIBUTIONS, SEPARATIONS
-from tests.strategies import huge_arrays, score_rows
+from tests.strategies import FEW, huge_arrays, score_rows
 
 every_separation = pytest.mark.parametrize("separation", SEPARATIONS, ids=repr)
 every_distribution = pytest.mark.parametrize("separation", DISTRIBUTIONS, ids=repr)
@@ -115,6 +115,7 @@ def test_a_distribution_knows_differences_only(separation: Separation, scores: T
 
 
 @every_separation
+@settings(max_examples=FEW)
 @given(scores=score_rows())
 def test_weights_move_with_their_scores(separation: Separation, scores: Tensor) -> None:
     order = torch.randperm(scores.shape[-1])
@@ -123,6 +124,7 @@ def test_weights_move_with_their_scores(separation: Separation, scores: Tensor) 
 
 
 @every_separation
+@settings(max_examples=FEW)
 @given(scores=score_rows())
 def test_each_query_is_separated_on_its_own(separation: Separation, scores: Tensor) -> None:
     assert_close(separation(scores), torch.cat([separation(row[None]) for row in scores]))
@@ -169,7 +171,7 @@ def test_no_queries_have_no_weights(separation: Separation) -> None:
 def test_curvature_is_the_slope_of_the_weights(separation: Separation) -> None:
     separation = copy.deepcopy(separation).double()
     for scores in APART:
-        slope = torch.autograd.functional.jacobian(lambda row: separation(row[None])[0], scores)
+        slope: Tensor = jacrev(lambda row: separation(row[None])[0])(scores)
         bent = separation.curvature(separation(scores[None]))[0]
         assert_close(slope, torch.diag(bent) - torch.outer(bent, bent) / bent.sum(), rtol=1e-6, atol=1e-8)
 
@@ -225,10 +227,12 @@ def test_a_learned_alpha_has_the_right_gradients(alpha: float) -> None:
     start = separation.get_parameter("_alpha").detach()
 
     def weights(hidden: Tensor, scores: Tensor) -> Tensor:
-        return functional_call(separation, {"_alpha": hidden}, (scores,))
+        found: Tensor = functional_call(separation, {"_alpha": hidden}, (scores,))
+        return found
 
     def potential(hidden: Tensor, scores: Tensor) -> Tensor:
-        return functional_call(_Potential(separation), {"separation._alpha": hidden}, (scores,))
+        found: Tensor = functional_call(_Potential(separation), {"separation._alpha": hidden}, (scores,))
+        return found
 
     inputs = (start.clone().requires_grad_(), APART.clone().requires_grad_())
     gradcheck(weights, inputs)

@@ -13,7 +13,7 @@ from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from ahop.similarities.footprint import from_paper_weights
 from ahop.similarities.isolated import IsolatedSimilarity
-from tests.catalogue import DECOMPOSABLE, DISCRETE, LINEAR, SIMILARITIES
+from tests.catalogue import DECOMPOSABLE, DISCRETE, KNOWS_DIMENSIONS, LINEAR, SIMILARITIES
 from tests.strategies import Problem, huge_arrays, problem, problems
 
 every_similarity = pytest.mark.parametrize("name", SIMILARITIES)
@@ -125,6 +125,14 @@ def test_no_score_depends_on_the_other_patterns(name: str) -> None:
     assert_close(similarity(case.patterns, case.queries), torch.cat(one_by_one, dim=-1))
 
 
+@pytest.mark.parametrize("name", [name for name in SIMILARITIES if name not in KNOWS_DIMENSIONS])
+@given(case=problems)
+def test_the_order_of_the_dimensions_does_not_matter(name: str, case: Problem) -> None:
+    similarity, order = made(name, case), torch.randperm(case.sizes[0])
+    permuted = similarity(case.patterns[:, order], case.queries[:, order])
+    assert_close(permuted, similarity(case.patterns, case.queries))
+
+
 @every_similarity
 def test_leading_axes_are_a_loop(name: str) -> None:
     cases = [problem(seed=seed) for seed in range(3)]
@@ -186,7 +194,9 @@ def test_gradients_in_the_parameters_are_right(name: str, data_needs_gradient: b
     case.queries.requires_grad_(data_needs_gradient)
 
     def scores(*values: Tensor) -> Tensor:
-        return functional_call(similarity, dict(zip(parameters, values, strict=True)), (case.patterns, case.queries))
+        named = dict(zip(parameters, values, strict=True))
+        found: Tensor = functional_call(similarity, named, (case.patterns, case.queries))
+        return found
 
     if parameters:
         gradcheck(scores, tuple(parameters.values()))

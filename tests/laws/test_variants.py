@@ -1,7 +1,9 @@
 """What every variant distribution keeps: draws that can be repeated, and likelihoods that are densities."""
 
+from collections.abc import Callable
 from itertools import combinations, product
 from math import comb, log, pi
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -19,7 +21,12 @@ from tests.strategies import problem, seeds
 every_variant = pytest.mark.parametrize("name", VARIANTS)
 every_known_variant = pytest.mark.parametrize("name", [name for name in VARIANTS if name not in WITHOUT_LIKELIHOOD])
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+Signs = Literal["constant", "per_query"]
 both_signs = pytest.mark.parametrize("signs", ["constant", "per_query"])
+
+
+def mixed(**words: Any) -> ahop.MixedVariant:
+    return ahop.MixedVariant(0.1, 0.0, 0.0, **words)
 
 
 def uniform_patterns(count: int, dimensions: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -140,8 +147,8 @@ def test_a_likelihood_in_one_dimension_integrates_to_one(variant: Variant) -> No
 
 
 @both_signs
-def test_a_likelihood_is_the_histogram_of_its_samples(signs: str) -> None:
-    variant = ahop.MixedVariant(0.0, 0.2, 0.5, signs="per_query" if signs == "per_query" else "constant")
+def test_a_likelihood_is_the_histogram_of_its_samples(signs: Signs) -> None:
+    variant = ahop.MixedVariant(0.0, 0.2, 0.5, signs=signs)
     pattern = torch.tensor([[0.1]], dtype=torch.float64)
     edges = torch.linspace(-2, 2, 21, dtype=torch.float64)
     counts = torch.histogram(variant.sample(pattern, 20_000).queries.flatten(), edges).hist / 20_000
@@ -178,10 +185,10 @@ def _mixed_by_enumeration(variant: ahop.MixedVariant, patterns: Tensor, queries:
 @pytest.mark.parametrize("mask", [0.0, 0.3, 0.5, 0.8, 1.0])
 @pytest.mark.parametrize("noise", [0.0, 1e-3, 0.05, 0.3, 1.0])
 def test_the_mixed_likelihood_is_the_sum_over_all_subsets(
-    signs: str, dimensions: int, mask: float, noise: float
+    signs: Signs, dimensions: int, mask: float, noise: float
 ) -> None:
     """The saddle point is exact where nothing or everything is redrawn, else to a factor of 1.19 = exp(0.174)."""
-    variant = ahop.MixedVariant(mask, noise, 0.2, signs="per_query" if signs == "per_query" else "constant")
+    variant = ahop.MixedVariant(mask, noise, 0.2, signs=signs)
     patterns = uniform_patterns(10, dimensions)
     queries = variant.sample(patterns, 20).queries
     found, exact = variant.log_likelihood(patterns, queries), _mixed_by_enumeration(variant, patterns, queries)
@@ -200,8 +207,8 @@ def test_the_mixed_likelihood_finds_the_origin_however_small_the_noise(noise: fl
 
 
 @both_signs
-def test_mixed_queries_have_exactly_the_share_of_redrawn_dimensions(signs: str) -> None:
-    variant = ahop.MixedVariant(0.4, 0.0, 0.0, signs="per_query" if signs == "per_query" else "constant")
+def test_mixed_queries_have_exactly_the_share_of_redrawn_dimensions(signs: Signs) -> None:
+    variant = ahop.MixedVariant(0.4, 0.0, 0.0, signs=signs)
     patterns = 5 + uniform_patterns(3, 10)
     pairs = variant.sample(patterns, 30)
     assert torch.equal((pairs.queries != patterns[pairs.origins]).sum(-1), torch.full((30,), 4))
@@ -246,7 +253,7 @@ def test_noise_and_bias_compose_to_one_gaussian(seed: int) -> None:
         [ahop.NoisyVariant(first), ahop.BiasedVariant(shift), ahop.NoisyVariant(second), ahop.BiasedVariant(0.25)]
     )
     gaussian = torch.distributions.Normal(case.patterns + shift + 0.25, (first.double() + second).sqrt())
-    exact = gaussian.log_prob(case.queries[:, None]).sum(-1)
+    exact: Tensor = gaussian.log_prob(case.queries[:, None]).sum(-1)  # type: ignore[no-untyped-call]
     assert_close(composed.log_likelihood(case.patterns, case.queries), exact, rtol=1e-6, atol=1e-6)
 
 
@@ -332,16 +339,12 @@ def test_a_posterior_of_huge_values_is_finite_and_normalised(name: str, dtype: t
         (lambda: ahop.MixedVariant(-0.1, 0.0, 0.0), "`mask` is a share"),
         (lambda: ahop.MixedVariant(0.1, -0.1, 0.0), "`noise` must be zero or larger"),
         (lambda: ahop.MixedVariant(0.1, 0.0, float("inf")), "`bias` must be zero or larger, and finite"),
-        (
-            lambda: ahop.MixedVariant(0.1, 0.0, 0.0, reading="sd"),
-            "`reading` must be one of 'std', 'variance'; got 'sd'",
-        ),
-        (lambda: ahop.MixedVariant(0.1, 0.0, 0.0, signs="both"), "`signs` must be one of"),
+        (lambda: mixed(reading="sd"), "`reading` must be one of 'std', 'variance'; got 'sd'"),
+        (lambda: mixed(signs="both"), "`signs` must be one of 'constant', 'per_query'; got 'both'"),
         (lambda: ahop.ComposedVariant([]), "`parts` must hold at least one variant; got none"),
         (lambda: ahop.Pairs(torch.zeros(2).long(), torch.zeros(3, 2)), "same length; got 2 and 3"),
     ],
 )
-def test_arguments_without_meaning_are_refused(make: object, message: str, unchecked: None) -> None:
-    assert callable(make)
+def test_arguments_without_meaning_are_refused(make: Callable[[], object], message: str, unchecked: None) -> None:
     with pytest.raises(ahop.AhopError, match=message):
         make()

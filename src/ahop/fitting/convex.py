@@ -24,6 +24,8 @@ from ahop.variants.base import Pairs
 NEGLIGIBLE = 1e-7
 # Keeps directions that no pair speaks of at rest.
 LEAST_PENALTY = 1e-8
+# What a part of the pairs is solved to, and how many pairs a part has at least.
+NEAR, LEAST_PART = 1e-2, 128
 
 Bar: TypeAlias = "tqdm[NoReturn]"
 
@@ -45,7 +47,7 @@ class ConvexSolver:
         max_steps: give up after so many.
     """
 
-    smoothness: float = 0.05
+    smoothness: float = 0.25
     tolerance: float = 1e-6
     max_steps: int = 50
 
@@ -64,18 +66,24 @@ class ConvexSolver:
         pairs = source.draw()
         with torch.no_grad():
             problem = _pose(memory, similarity, pairs, self.smoothness)
+            given = similarity.coefficients.double()
+            before = problem.loss(problem.score(given))
+            directions = _directions(given, similarity.starts())
             with tqdm(total=self.max_steps, desc="fit", unit="step", disable=not progress) as bar:
-                # Where the scores are far too sharp or flat, mending their scale first saves many scans of the pairs.
-                directions, mixture = _mixture(similarity.coefficients.double(), similarity.starts())
-                scaled = _minimise(problem.restricted(directions), mixture, self.tolerance, self.max_steps, bar)
-                start = scaled.coefficients @ directions
-                outcome = _minimise(problem, start, self.tolerance, self.max_steps, bar)
+                # Scans of all the pairs are dear: find the scale of the scores, then go most of the way, on a part.
+                # The scale is sought from zero, where the loss is curved; where scores are far too sharp it is flat.
+                few = _pose(memory, similarity, _part(pairs), self.smoothness)
+                scaled = _minimise(
+                    few.restricted(directions), torch.zeros_like(directions[:, 0]), self.tolerance, self.max_steps, bar
+                )
+                near = _minimise(few, scaled.coefficients @ directions, NEAR, self.max_steps, bar)
+                outcome = _minimise(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar)
             similarity.set_coefficients(outcome.coefficients)
         return FitReport(
             solver=repr(self),
             pairs=len(pairs),
-            steps=outcome.steps,
-            loss_before=scaled.loss_before,
+            steps=near.steps + outcome.steps,
+            loss_before=before,
             loss=outcome.loss,
             converged=outcome.converged,
         )
@@ -85,7 +93,6 @@ class ConvexSolver:
 class _Outcome:
     coefficients: Tensor
     steps: int
-    loss_before: float
     loss: float
     converged: bool
 
@@ -123,11 +130,13 @@ class _Problem:
             row, column = (torch.maximum(weights, curvature) > NEGLIGIBLE).nonzero(as_tuple=True)
             queries = torch.arange(rows.start, rows.stop, device=scores.device)
             features = self.features(queries[row], column) - self.features(queries, self.origins[rows])[row]
-            bent = features * curvature[row, column].unsqueeze(-1)
-            means = features.new_zeros(len(weights), size).index_add_(0, row, bent)
-            totals = curvature.sum(-1, keepdim=True).clamp_min(NEGLIGIBLE)
             gradient += (weights[row, column] @ features).double()
-            hessian += (features.mT @ bent - means.mT @ (means / totals)).double()
+            bend = curvature[row, column].unsqueeze(-1)
+            sums = features.new_zeros(len(weights), size).index_add_(0, row, features * bend)
+            totals = features.new_zeros(len(weights), 1).index_add_(0, row, bend).clamp_min(1e-30)
+            # About their means: a difference of squares would drown the curvature of sharp scores in rounding.
+            features -= (sums / totals)[row]
+            hessian += (features.mT @ (features * bend)).double()
         count = len(scores)
         return gradient / count + self.penalty @ coefficients, hessian / count + self.penalty
 
@@ -164,24 +173,30 @@ def _pose(memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs,
     return _Problem(memory.separation, pairs.origins, offset, score, features, penalty)
 
 
-def _mixture(coefficients: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-    """The starts, with the coefficients among them unless they are a mixture already, and how they are mixed."""
+def _part(pairs: Pairs) -> Pairs:
+    """A quarter of the pairs, or all of them where that would be too few to tell anything."""
+    size = max(len(pairs) // 4, LEAST_PART)
+    return Pairs(pairs.origins[:size], pairs.queries[:size])
+
+
+def _directions(coefficients: Tensor, starts: Tensor) -> Tensor:
+    """The starts, and the coefficients themselves unless they are a mixture of these."""
     mixture: Tensor = torch.linalg.lstsq(starts.mT, coefficients.unsqueeze(-1)).solution.squeeze(-1)
     if torch.allclose(mixture @ starts, coefficients):
-        return starts, mixture
-    return torch.cat([starts, coefficients.unsqueeze(0)]), torch.cat([torch.zeros_like(mixture), mixture.new_ones(1)])
+        return starts
+    return torch.cat([starts, coefficients.unsqueeze(0)])
 
 
 def _minimise(problem: _Problem, coefficients: Tensor, tolerance: float, max_steps: int, bar: Bar) -> _Outcome:
     scores = problem.score(coefficients)
-    before, objective = problem.loss(scores), problem.objective(scores, coefficients)
+    objective = problem.objective(scores, coefficients)
     for taken in range(max_steps):
         gradient, hessian = problem.derivatives(scores, coefficients)
         damping = 1e-9 * hessian.diagonal().mean() + 1e-30
         step = -torch.linalg.solve(hessian + damping * torch.eye(len(gradient), dtype=torch.float64), gradient)
         gain = -float(gradient @ step)
         if gain < 2 * tolerance:
-            return _Outcome(coefficients, taken, before, problem.loss(scores), True)
+            return _Outcome(coefficients, taken, problem.loss(scores), True)
         change = problem.score(step)
         length = 1.0
         while (
@@ -189,9 +204,9 @@ def _minimise(problem: _Problem, coefficients: Tensor, tolerance: float, max_ste
         ):
             length /= 2
             if length < 1e-9:
-                return _Outcome(coefficients, taken, before, problem.loss(scores), False)
+                return _Outcome(coefficients, taken, problem.loss(scores), False)
         scores, coefficients = scores + length * change, coefficients + length * step
         objective = problem.objective(scores, coefficients)
         bar.update()
         bar.set_postfix(loss=f"{objective:.4f}")
-    return _Outcome(coefficients, max_steps, before, problem.loss(scores), False)
+    return _Outcome(coefficients, max_steps, problem.loss(scores), False)

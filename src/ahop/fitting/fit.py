@@ -69,4 +69,6 @@ def _chosen(solver: str | Solver | None, memory: AssociativeMemory) -> Solver:
         return ConvexSolver() if isinstance(memory.similarity, LinearSimilarity) else AdamSolver()
     if isinstance(solver, str):
         return SOLVERS[check_choice("solver", solver, tuple(SOLVERS))]()
+    if not isinstance(solver, tuple(SOLVERS.values())):
+        raise KindError(f"`solver` must be {', '.join(map(repr, SOLVERS))} or one of their classes; got {solver!r}.")
     return solver

@@ -2,7 +2,7 @@
 
 from torch import Generator
 
-from ahop._checks import as_origins, as_queries
+from ahop._checks import as_origins, as_queries, check_kind
 from ahop._typing import Array
 from ahop.errors import InvalidValueError, KindError
 from ahop.memory import AssociativeMemory
@@ -22,7 +22,8 @@ class PairSource:
     ) -> None:
         if (pairs is None) == (variant is None):
             raise KindError("Give `fit` either `pairs=(origins, copies)` or a `variant` to draw pairs from, not both.")
-        self.memory, self.variant, self.samples = memory, variant, samples
+        self.memory, self.samples = memory, samples
+        self.variant = None if variant is None else check_kind("variant", variant, Variant)
         self.generator = Generator().manual_seed(seed)
         self.given = None if pairs is None else _checked(memory, pairs)
 
@@ -35,7 +36,11 @@ class PairSource:
 
 
 def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Array, Array]) -> Pairs:
-    origins, copies = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
+    if isinstance(pairs, Pairs):
+        pairs = pairs.origins, pairs.queries
+    if not isinstance(pairs, tuple | list) or len(pairs) != 2:
+        raise KindError(f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}.")
+    origins, copies = pairs
     queries = as_queries(copies, memory.patterns, name="copies")
     if not len(queries):
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")

@@ -13,7 +13,7 @@ from ahop.errors import InvalidValueError
 from ahop.separations.base import Separation, with_gradient
 from ahop.separations.softmax import below_top
 
-BISECTIONS = 60
+BISECTIONS = 40
 # As close as alpha comes to 1, and to 2 where it is learned: nearer than this, rounding would put it there.
 MARGIN = 1e-6
 

@@ -51,7 +51,7 @@ class MixedVariant(Variant):
         self.bias = check_not_negative("bias", bias)
         self.reading = check_choice("reading", reading, ("std", "variance"))
         self.signs = check_choice("signs", signs, ("constant", "per_query"))
-        self.seed = seed
+        self.seed = int(seed)
 
     @override
     def configuration(self) -> dict[str, object]:

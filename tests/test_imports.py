@@ -1,0 +1,73 @@
+"""What importing the package costs, and what a large memory costs."""
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import jaxtyping
+import pytest
+import torch
+
+import ahop
+
+
+def run(script: str) -> str:
+    """What the script prints in a fresh interpreter, where nothing is imported yet and nothing is checked."""
+    done = subprocess.run([sys.executable, "-c", dedent(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_tests_check_shapes_and_types() -> None:
+    with pytest.raises(jaxtyping.TypeCheckError):
+        ahop.DotSimilarity()(torch.zeros(2, 3), torch.zeros(2, 4))
+
+
+def test_users_pay_for_no_checks_of_shapes() -> None:
+    assert run("import ahop, sys; print('beartype' in sys.modules, hasattr(ahop.fit, '__wrapped__'))") == "False False"
+
+
+def test_importing_the_package_imports_no_optional_one() -> None:
+    banned = "matplotlib sklearn scipy pandas entmax beartype hypothesis pytest IPython PIL psutil sphinx experiments"
+    imported = run("""
+        import sys
+        import numpy, torch
+        before = set(sys.modules)
+        import ahop
+        print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
+    """)
+    assert "ahop" in imported.split()
+    assert set(imported.split()).isdisjoint(banned.split())
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert ahop.__version__.count(".") == 2
+
+
+@pytest.mark.slow
+def test_importing_the_package_is_quick_once_torch_is_there() -> None:
+    script = """
+        import time
+        import numpy, torch
+        started = time.perf_counter()
+        import ahop
+        print(time.perf_counter() - started)
+    """
+    assert min(float(run(script)) for _ in range(3)) < 0.3
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_large_patterns_are_scored_within_two_gigabytes() -> None:
+    peak = run("""
+        import resource
+        import torch
+        import ahop
+
+        patterns, queries = torch.rand(100_000, 784), torch.rand(256, 784)
+        memory = ahop.zoo.a_hop(patterns)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with torch.no_grad():
+            assert memory.scores(queries).shape == (256, 100_000)
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
+    """)
+    assert float(peak) < 2.0
