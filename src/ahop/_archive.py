@@ -5,9 +5,9 @@ The file is a safetensors file whose header carries a JSON manifest. Nothing is 
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -35,16 +35,17 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, object], ten
     target = Path(path)
     words = {KEY: json.dumps({"format": FORMAT, **manifest})}
     contiguous = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    os.close(handle)
+    beside = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
-        save_file(contiguous, name, metadata=words)
-        with open(name, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(name, target)
+        beside.touch(exist_ok=False)  # fails in Python's own words where the folder is missing or closed
+        save_file(contiguous, beside, metadata=words)
+        _flush(beside)
+        beside.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
+    if os.name == "posix":  # the new name must survive a power cut too, and only there can a folder be flushed
+        _flush(target.parent)
 
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -69,6 +70,14 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
     if not all(tensor.dtype in FLOATS for tensor in tensors.values()):
         raise FileFormatError(f"`{path}` holds tensors that are no floating-point numbers; ahop writes no others.")
     return manifest, tensors
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _plain(value: object) -> object:

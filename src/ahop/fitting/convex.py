@@ -168,7 +168,9 @@ def _pose(memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs,
     rough = similarity.roughness()
     scale = (rough.abs() @ spread) / rough.abs().sum(-1).clamp_min(1e-300)
     strength = smoothness * similarity.dimensions / len(pairs)
-    penalty = strength * (rough.mT * scale) @ rough + LEAST_PENALTY * torch.diag(spread)
+    # Pairs that can be told apart without error would drive the scale of the scores up for ever.
+    bounded = LEAST_PENALTY + 0.01 * smoothness / len(pairs)
+    penalty = strength * (rough.mT * scale) @ rough + bounded * torch.diag(spread)
     offset = 0.0 if memory.log_prior is None else memory.log_prior
     return _Problem(memory.separation, pairs.origins, offset, score, features, penalty)
 
