@@ -67,6 +67,7 @@ def radars(panels: dict[str, list[Row]], settings: list[str], path: Path, title:
             if model == "A-Hop":
                 axis.fill(angles, values, color=COLOURS[model], alpha=0.08)
         axis.set_xticks(angles, settings, fontsize=8)
+        axis.tick_params(axis="x", pad=10)
         axis.set_ylim(0, 1)
         axis.set_yticks([0.25, 0.5, 0.75, 1], ["", ".5", "", "1"], fontsize=7)
         axis.set_title(name, fontsize=11, pad=18)
