@@ -18,6 +18,7 @@ COLOURS = {
     "K2-Hop": "#a3b899",
     "MLP": "#d3cbd9",
     "A-Hop": "#c2213f",
+    "A-Hop, sharper": "#e08a9a",
     "Unified": "#3b6ea5",
     "Bayes": "#222222",
 }
