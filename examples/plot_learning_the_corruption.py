@@ -77,7 +77,7 @@ sample = variant.sample(patterns, counts[-1], seed=7)
 a_hop, debiased = [], []
 for count in counts:
     few = (sample.origins[:count], sample.queries[:count])
-    a_hop.append(ahop.fit(patterns, pairs=few, progress=False))
+    a_hop.append(ahop.fit(ahop.zoo.a_hop(patterns), pairs=few, progress=False))
     debiased.append(fit_debiased(few))
 print(a_hop[-1].report)
 print(debiased[-1].report)

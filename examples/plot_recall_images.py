@@ -66,7 +66,7 @@ copies = photograph(patterns[origins])
 # M-Hop compares by inner products and learns nothing. A-Hop learns from the pairs.
 
 m_hop = ahop.zoo.m_hop(patterns)
-a_hop = ahop.fit(patterns, pairs=(origins, copies), progress=False)
+a_hop = ahop.fit(ahop.zoo.a_hop(patterns), pairs=(origins, copies), progress=False)
 memories = {"M-Hop": m_hop, "A-Hop": a_hop}
 
 truth = rng.integers(len(patterns), size=1000)

@@ -5,6 +5,7 @@ parameters have left their start, so that no law holds only there.
 """
 
 from collections.abc import Callable
+from math import log
 from typing import TypeVar
 
 import torch
@@ -16,6 +17,7 @@ from ahop._component import Component
 from ahop.dynamics.base import Dynamics
 from ahop.energy import Energy
 from ahop.fitting.fit import Solver
+from ahop.missingness import Missingness
 from ahop.modulations.base import Modulation
 from ahop.separations.base import Separation
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
@@ -35,6 +37,80 @@ def shaken(part: Part, seed: int = 0) -> Part:
 
 def three_bases() -> list[DecomposableSimilarity]:
     return [ahop.EuclideanSimilarity(), ahop.DotSimilarity(), ahop.ManhattanSimilarity()]
+
+
+# What is learned by other ways than gradients has buffers for its numbers: these, too, have left their start.
+
+
+def _uniform(like: Tensor, low: float, high: float, generator: torch.Generator) -> Tensor:
+    return low + (high - low) * torch.rand(like.shape, generator=generator)
+
+
+def _rising(like: Tensor, generator: torch.Generator) -> Tensor:
+    return (1.5 * torch.randn(like.shape, generator=generator)).sort(-1).values
+
+
+def _move_missingness(missingness: Missingness, generator: torch.Generator) -> None:
+    """About one entry in six is missing, more or less of it by the value: a gap says something."""
+    missingness.base.copy_(_uniform(missingness.base, -2.5, -1.0, generator))
+    missingness.edges.copy_(_rising(missingness.edges, generator))
+    missingness.shifts.copy_(torch.randn(missingness.shifts.shape, generator=generator))
+
+
+def moved_mixture(dimensions: int, signs: bool = False, seed: int = 0, gaps_speak: bool = True) -> ahop.MixtureVariant:
+    generator = torch.Generator().manual_seed(seed)
+    variant = ahop.MixtureVariant(dimensions, signs)
+    variant.gain.copy_(_uniform(variant.gain, 0.8, 1.2, generator))
+    variant.bias.copy_(0.5 * torch.randn(dimensions, generator=generator))
+    variant.std.copy_(_uniform(variant.std, 0.2, 1.0, generator))
+    variant.garbage_rate.copy_(_uniform(variant.garbage_rate, 0.05, 0.5, generator))
+    variant.centre.copy_(0.5 * torch.randn(dimensions, generator=generator))
+    variant.scale.copy_(_uniform(variant.scale, 0.5, 2.0, generator))
+    variant.population.copy_(_rising(variant.population, generator))
+    variant.garbage.ends.copy_(torch.tensor([-2.5, 2.0]))
+    heights = torch.randn(8, generator=generator).repeat_interleave(variant.garbage.steps // 8)
+    variant.garbage.log_density.copy_(torch.log_softmax(heights, 0) - log(4.5 / variant.garbage.steps))
+    _move_missingness(variant.missingness, generator)
+    if not gaps_speak:
+        variant.missingness.shifts.zero_()
+    return variant
+
+
+def moved_nuisance(dimensions: int) -> ahop.NuisanceVariant:
+    generator = torch.Generator().manual_seed(0)
+    variant = ahop.NuisanceVariant(dimensions, rank=2)
+    variant.bias.copy_(0.5 * torch.randn(dimensions, generator=generator))
+    variant.std.copy_(_uniform(variant.std, 0.2, 1.0, generator))
+    variant.directions.copy_(0.4 * torch.randn(variant.directions.shape, generator=generator))
+    variant.gain_std.fill_(0.3)
+    variant.centre.copy_(0.5 * torch.randn(dimensions, generator=generator))
+    variant.spread.copy_(_uniform(variant.spread, 0.5, 1.5, generator))
+    return variant
+
+
+def moved_additive(dimensions: int, rank: int = 1, seed: int = 0, gaps_speak: bool = True) -> ahop.AdditiveSimilarity:
+    generator = torch.Generator().manual_seed(seed)
+    similarity = ahop.AdditiveSimilarity(dimensions, query_knots=7, pattern_knots=5, rank=rank)
+    similarity.query_places.copy_(_rising(similarity.query_places, generator))
+    similarity.pattern_places.copy_(_rising(similarity.pattern_places, generator))
+    similarity.mixing.copy_(torch.randn(similarity.mixing.shape, generator=generator))
+    with torch.no_grad():
+        similarity.tables.copy_(torch.randn(similarity.tables.shape, generator=generator))
+        similarity.gap_weight.fill_(1.3)
+    _move_missingness(similarity.missingness, generator)
+    if not gaps_speak:
+        similarity.missingness.shifts.zero_()
+    return similarity
+
+
+def moved_debiased(base: DecomposableSimilarity, dimensions: int) -> ahop.DebiasedSimilarity:
+    similarity = ahop.DebiasedSimilarity(base, dimensions)
+    similarity.bias.copy_(torch.randn(dimensions, generator=torch.Generator().manual_seed(0)))
+    return similarity
+
+
+def evidence(dimensions: int, signs: bool = False, gaps_speak: bool = True) -> ahop.EvidenceSimilarity:
+    return ahop.EvidenceSimilarity(moved_mixture(dimensions, signs, gaps_speak=gaps_speak))
 
 
 # (dimensions, patterns) -> similarity
@@ -57,12 +133,48 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
     "likelihood of noise": lambda d, n: ahop.LikelihoodSimilarity(ahop.NoisyVariant(0.5)),
     "likelihood of a mask": lambda d, n: ahop.LikelihoodSimilarity(ahop.MaskedVariant(0.3, low=-9.0, high=9.0)),
     "likelihood of a mixture": lambda d, n: ahop.LikelihoodSimilarity(ahop.MixedVariant(0.3, 0.5, 0.2)),
+    "likelihood of a learned mixture": lambda d, n: ahop.LikelihoodSimilarity(moved_mixture(d)),
+    "likelihood of a learned nuisance": lambda d, n: ahop.LikelihoodSimilarity(moved_nuisance(d)),
+    "evidence": lambda d, n: evidence(d),
+    "evidence, signs": lambda d, n: evidence(d, signs=True),
+    "evidence, silent gaps": lambda d, n: evidence(d, gaps_speak=False),
+    "additive": lambda d, n: moved_additive(d),
+    "additive, three tables": lambda d, n: moved_additive(d, rank=3),
+    "additive, silent gaps": lambda d, n: moved_additive(d, gaps_speak=False),
+    "debiased euclidean": lambda d, n: moved_debiased(ahop.EuclideanSimilarity(), d),
+    "debiased dot": lambda d, n: moved_debiased(ahop.DotSimilarity(), d),
+    "debiased evidence": lambda d, n: moved_debiased(evidence(d), d),
+    "footprint of evidence": lambda d, n: shaken(ahop.FootprintSimilarity(evidence(d), d)),
+    "footprint of additive": lambda d, n: shaken(ahop.FootprintSimilarity(moved_additive(d), d)),
+    "footprint of debiased": lambda d, n: shaken(
+        ahop.FootprintSimilarity(moved_debiased(ahop.EuclideanSimilarity(), d), d)
+    ),
+    "adaptive, learned bases": lambda d, n: shaken(ahop.AdaptiveSimilarity(d, [evidence(d), moved_additive(d)])),
+    "adaptive, debiased bases": lambda d, n: shaken(
+        ahop.AdaptiveSimilarity(d, [moved_debiased(base, d) for base in (ahop.EuclideanSimilarity(), evidence(d))])
+    ),
+    "isolated, learned base": lambda d, n: shaken(ahop.IsolatedSimilarity(n, d, [evidence(d)])),
 }
 DECOMPOSABLE = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), DecomposableSimilarity)]
 LINEAR = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), LinearSimilarity)]
 
-# They have numbers of their own for each dimension.
-KNOWS_DIMENSIONS = {"unified", "footprint of unified", "likelihood of a mixture"}
+# They say themselves what a NaN means, and have laws of their own for it.
+SILENCE_IS_EVIDENCE = [name for name, make in SIMILARITIES.items() if make(2, 3).silence_is_evidence]
+
+# These, or they refuse a NaN; the laws of what was not observed pass them by.
+KNOWS_GAPS = {
+    name
+    for name, make in SIMILARITIES.items()
+    if name in SILENCE_IS_EVIDENCE or isinstance(make(2, 3), ahop.LikelihoodSimilarity)
+}
+
+# They have numbers of their own for each dimension: those that are learned dimension by dimension all do.
+KNOWS_DIMENSIONS = {
+    "unified",
+    "footprint of unified",
+    "likelihood of a mixture",
+    *(name for name in SIMILARITIES if any(word in name for word in ("learned", "evidence", "additive", "debiased"))),
+}
 
 # They count exact agreements, or steps, and have no slope.
 DISCRETE = {"match", "footprint of match", "likelihood of a mask"}
@@ -108,7 +220,11 @@ VARIANTS: dict[str, Callable[[int], Variant]] = {
     "mixture, constant signs": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2),
     "mixture, signs per query": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2, signs="per_query"),
     "mixture, noise as variance": lambda d: ahop.MixedVariant(0.4, 0.09, 0.2, reading="variance"),
+    "learned mixture": lambda d: moved_mixture(d),
+    "learned mixture, signs": lambda d: moved_mixture(d, signs=True),
+    "learned nuisance": lambda d: moved_nuisance(d),
 }
+LEARNED_MIXTURES = [name for name, make in VARIANTS.items() if isinstance(make(2), ahop.MixtureVariant)]
 # The rest can only be sampled.
 WITHOUT_LIKELIHOOD = {"noise, then mask"}
 
@@ -127,6 +243,16 @@ SOLVERS: dict[str, Solver] = {
     "separation": ahop.SeparationSolver(epochs=20),
 }
 
+
+def moved_detector() -> ahop.UnknownDetector:
+    detector = ahop.UnknownDetector(0.1)
+    detector.centre.copy_(torch.tensor([1.0, 2.0, -1.0, 0.5]))
+    detector.scale.copy_(torch.tensor([2.0, 1.0, 3.0, 0.5]))
+    detector.slopes.copy_(torch.tensor([1.0, 2.0, -0.5, 0.2]))
+    detector.offset.fill_(0.3)
+    return detector
+
+
 # patterns -> memory
 ZOO: dict[str, Callable[[Tensor], ahop.AssociativeMemory]] = {
     "hop": zoo.hop,
@@ -140,6 +266,9 @@ ZOO: dict[str, Callable[[Tensor], ahop.AssociativeMemory]] = {
     "a_hop": lambda patterns: shaken(zoo.a_hop(patterns)),
 }
 
+# They mix all dimensions of a stored pattern, and refuse one that was not wholly observed.
+MIXES_DIMENSIONS = {"k_hop", "k2_hop"}
+
 FAMILIES = (Similarity, Separation, Modulation, Variant, Energy, Dynamics)
 
 
@@ -151,4 +280,5 @@ def components() -> list[Component]:
         *(make(3) for make in MODULATIONS.values()),
         *ENERGIES,
         *(make(3) for make in VARIANTS.values()),
+        moved_detector(),
     ]

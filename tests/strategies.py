@@ -46,6 +46,21 @@ problems = st.builds(
 )
 
 
+def with_gaps(case: Problem, share: float = 0.3, seed: int = 0) -> Problem:
+    """The same with NaN at random: about `share` of all entries, and half that share of all rows, as a whole."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def gapped(values: Tensor) -> Tensor:
+        gaps = torch.rand(values.shape, generator=generator) < share
+        gaps |= torch.rand(values.shape[:-1], generator=generator).unsqueeze(-1) < share / 2
+        return values.masked_fill(gaps, torch.nan)
+
+    return Problem(gapped(case.patterns), gapped(case.queries))
+
+
+gapped_problems = st.builds(with_gaps, problems, share=st.sampled_from([0.05, 0.3, 0.8, 1.0]), seed=seeds)
+
+
 def score_rows(largest: float = 10.0, smallest_count: int = 1) -> st.SearchStrategy[Tensor]:
     """Scores (b, n) in float64: smooth ones, ones full of ties, and constant rows."""
     shapes = st.tuples(st.integers(1, 3), st.integers(smallest_count, 6))

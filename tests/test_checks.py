@@ -25,7 +25,7 @@ PATTERNS = torch.eye(3)
         (np.zeros((1, 1, 3)), ShapeError, r"got shape \(1, 1, 3\)\.$"),
         (torch.tensor(1.0), ShapeError, r"got shape \(\)\.$"),
         (np.zeros((2, 4)), ShapeError, r"shape \(b, 3\), as the stored patterns have d=3; got shape \(2, 4\)"),
-        (np.full((1, 3), np.nan), InvalidValueError, r"`queries` must be finite; got NaN or infinity\. Fill or drop"),
+        (np.full((1, 3), np.inf), InvalidValueError, r"`queries` must be finite; got infinity\. Put NaN where nothing"),
         (torch.full((1, 3), -torch.inf), InvalidValueError, "must be finite"),
         (np.zeros((1, 3), dtype=complex), KindError, "`queries` must hold real numbers; got dtype complex128"),
         (torch.zeros(1, 3, dtype=torch.complex64), KindError, r"must hold real numbers; got dtype torch\.complex64"),
@@ -112,6 +112,15 @@ def test_queries_beyond_the_range_of_the_patterns_stay_finite() -> None:
     queries = _checks.as_queries(np.array([[1e300, -1e300, 1.0]]), PATTERNS)
     largest = torch.finfo(torch.float32).max
     assert torch.equal(queries, torch.tensor([[largest, -largest, 1.0]]))
+
+
+def test_nan_is_understood_and_stays() -> None:
+    array = np.array([[np.nan, 1e300, 1.0]])
+    assert torch.equal(_checks.as_patterns(array).isnan(), torch.tensor([[True, False, False]]))
+    largest = torch.finfo(torch.float32).max
+    for given in (array, torch.from_numpy(array)):
+        queries = _checks.as_queries(given, PATTERNS)
+        assert_close(queries, torch.tensor([[torch.nan, largest, 1.0]]), rtol=0, atol=0, equal_nan=True)
 
 
 def test_queries_keep_their_gradient() -> None:

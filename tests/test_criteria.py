@@ -96,6 +96,19 @@ def test_an_evaluation_counts_hits_and_measures_errors() -> None:
     assert evaluation.standard_error == pytest.approx((0.75 * 0.25 / 4) ** 0.5)
 
 
+def test_what_was_not_observed_is_left_out_of_every_judgement() -> None:
+    patterns = torch.tensor([[0.0, torch.nan, 0.0, 0.0], [2.0, 2.0, torch.nan, 2.0]])
+    answers = torch.tensor([[0.5, 9.0, 0.5, 0.5], [1.5, 2.0, 9.0, torch.nan], [torch.nan, 7.0, torch.nan, torch.nan]])
+    assert nearest(patterns, answers[:2]).tolist() == [0, 1]
+    evaluation = ahop.evaluate(Echo(patterns), ahop.Pairs(torch.tensor([0, 1]), answers[:2]))
+    assert evaluation.accuracy == 1.0
+    assert evaluation.error == pytest.approx(4 * 0.25 / 5)
+    # Three dimensions of four are shared, and the fourth counts as their average: a distance of 1 in all.
+    assert ahop.epsilon_retrieved(answers[:1], patterns, 1.0).tolist() == [True]
+    assert ahop.epsilon_retrieved(answers[:1], patterns, 0.99).tolist() == [False]
+    assert ahop.epsilon_retrieved(answers[2:], patterns[:1], 100.0).tolist() == [False]
+
+
 def test_an_evaluation_of_nothing_is_refused() -> None:
     nothing = ahop.Pairs(torch.zeros(0).long(), torch.zeros(0, 2))
     with pytest.raises(InvalidValueError, match="`pairs` must hold at least one pair; got none"):

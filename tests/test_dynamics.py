@@ -13,7 +13,7 @@ from ahop import zoo
 from ahop.dynamics.base import Dynamics
 from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
 from tests.catalogue import DYNAMICS, ZOO, shaken
-from tests.strategies import FEW, Problem, problem, problems, seeds
+from tests.strategies import FEW, Problem, gapped_problems, problem, problems, seeds, with_gaps
 
 every_dynamics = pytest.mark.parametrize("name", DYNAMICS)
 both_orders = pytest.mark.parametrize("dynamics", [ahop.SignDynamics(), ahop.SignDynamics("one_by_one", 5)], ids=repr)
@@ -153,6 +153,57 @@ def test_limits_without_meaning_are_refused() -> None:
         ahop.GradientDescent(0.0)
     with pytest.raises(UndefinedError, match="no energy"):
         ahop.iterate(zoo.u_hop(case.patterns), case.queries, ahop.GradientDescent())
+
+
+# What was not observed.
+
+
+@every_dynamics
+@settings(max_examples=FEW)
+@given(case=gapped_problems)
+def test_gaps_are_filled_by_the_first_step(name: str, case: Problem) -> None:
+    patterns = torch.where(case.patterns.isnan(), 0.5, case.patterns)
+    memory, dynamics = memory_for(name, patterns), DYNAMICS[name](case.sizes[0])
+    if name == "descent":
+        if bool(case.queries.isnan().any()):
+            with pytest.raises(
+                UndefinedError, match=r"no place to descend from\. Start from `memory\.retrieve\(queries"
+            ):
+                ahop.iterate(memory, case.queries, dynamics)
+        return
+    trajectory = ahop.iterate(memory, case.queries, dynamics, max_steps=5)
+    assert_close(trajectory.states[0], case.queries, rtol=0, atol=0, equal_nan=True)
+    assert bool(torch.isfinite(trajectory.states[1:]).all())
+    assert bool(torch.isfinite(trajectory.answers).all())
+    assert trajectory.energies is not None
+    assert bool(torch.isfinite(trajectory.energies).all())
+    assert bool((trajectory.steps[case.queries.isnan().any(-1)] >= 1).all())
+
+
+def test_what_is_known_stays_and_gaps_are_filled() -> None:
+    case = with_gaps(problem(batch=6))
+    seen = ~case.queries.isnan()
+    trajectory = ahop.iterate(zoo.m_hop(problem().patterns), case.queries, known=np.ones(4, dtype=bool))
+    assert torch.equal(trajectory.answers[seen], case.queries[seen])
+    assert bool(torch.isfinite(trajectory.answers).all())
+    assert bool(trajectory.converged.all())
+
+
+def test_a_coordinate_that_no_pattern_has_is_never_filled_and_holds_no_state_up() -> None:
+    patterns = problem().patterns
+    patterns[:, 1] = torch.nan
+    queries = problem().queries
+    trajectory = ahop.iterate(zoo.m_hop(patterns, beta=5.0), queries)
+    assert torch.equal(trajectory.answers.isnan(), patterns[:3].isnan())
+    assert bool(trajectory.converged.all())
+
+
+@both_orders
+def test_a_neuron_that_was_not_observed_has_no_say(dynamics: Dynamics) -> None:
+    patterns = torch.tensor([[1.0, 1.0, -1.0, -1.0], [-1.0, torch.nan, -1.0, 1.0]])
+    states = torch.tensor([[1.0, torch.nan, torch.nan, -1.0], [-1.0, torch.nan, torch.nan, torch.nan]])
+    expected = torch.tensor([[1.0, 1.0, -1.0, -1.0], [-1.0, 1.0, -1.0, 1.0]])
+    assert torch.equal(dynamics.step(zoo.e_hop(patterns), states), expected)
 
 
 # Signs.

@@ -13,8 +13,8 @@ from torch.testing import assert_close
 import ahop
 from ahop import _blocks
 from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
-from tests.catalogue import SIMILARITIES, ZOO, shaken
-from tests.strategies import FEW, Problem, huge_arrays, problem, problems
+from tests.catalogue import MIXES_DIMENSIONS, SIMILARITIES, ZOO, shaken
+from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
 
 every_network = pytest.mark.parametrize("name", ZOO)
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -283,7 +283,7 @@ def test_patterns_that_cannot_be_added_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"For a single pattern pass `pattern\[None\]`"):
         memory.add(torch.zeros(4))
     with pytest.raises(InvalidValueError, match="`patterns` must be finite"):
-        memory.add(torch.full((1, 4), torch.nan))
+        memory.add(torch.full((1, 4), torch.inf))
 
 
 @pytest.mark.parametrize("method", ["recall", "retrieve", "scores", "weights", "energy"])
@@ -294,7 +294,123 @@ def test_every_door_checks_its_queries(method: str) -> None:
     with pytest.raises(ShapeError, match=r"`queries` must have shape \(b, 4\)"):
         getattr(memory, method)(torch.zeros(1, 5))
     with pytest.raises(InvalidValueError, match="`queries` must be finite"):
-        getattr(memory, method)(torch.full((1, 4), torch.nan))
+        getattr(memory, method)(torch.full((1, 4), torch.inf))
+
+
+# What was not observed.
+
+
+def read_by_hand(memory: ahop.AssociativeMemory, weights: Tensor) -> Tensor:
+    """Each coordinate of each answer from the patterns that were observed there."""
+    answers = torch.full((len(weights), memory.patterns.shape[1]), torch.nan, dtype=weights.dtype)
+    for b, row in enumerate(weights):
+        for i, column in enumerate(memory.patterns.mT):
+            seen = ~column.isnan()
+            total = (row[seen] * column[seen]).sum()
+            if memory.separation.is_distribution and bool(row[seen].any()):
+                answers[b, i] = total / row[seen].sum()
+            elif not memory.separation.is_distribution and bool(seen.any()):
+                answers[b, i] = total
+    return answers
+
+
+@pytest.mark.parametrize("name", [name for name in ZOO if name not in MIXES_DIMENSIONS])
+@settings(max_examples=FEW)
+@given(case=gapped_problems)
+def test_an_answer_is_read_from_the_patterns_that_were_observed(name: str, case: Problem) -> None:
+    memory = ZOO[name](case.patterns)
+    weights = memory.weights(case.queries).detach()
+    assert bool(torch.isfinite(weights).all())
+    assert_close(memory.retrieve(case.queries).detach(), read_by_hand(memory, weights), equal_nan=True)
+
+
+@every_network
+@settings(max_examples=FEW)
+@given(case=gapped_problems)
+def test_complete_patterns_answer_queries_with_gaps_without_gaps(name: str, case: Problem) -> None:
+    memory = ZOO[name](torch.where(case.patterns.isnan(), 0.5, case.patterns))
+    assert bool(torch.isfinite(memory.retrieve(case.queries)).all())
+    if memory.energy_function is not None:
+        assert bool(torch.isfinite(memory.energy(case.queries)).all())
+
+
+@pytest.mark.parametrize("name", [name for name in ZOO if name not in MIXES_DIMENSIONS])
+@both_dtypes
+@given(case=gapped_problems)
+def test_a_posterior_knows_gaps(name: str, dtype: torch.dtype, case: Problem) -> None:
+    memory = ZOO[name](case.patterns.to(dtype))
+    recall = memory.recall(case.queries.to(dtype), k=len(memory))
+    assert_close(recall.posterior.sum(-1), torch.ones(len(case.queries), dtype=dtype))
+    assert bool((recall.posterior[:, :-1] >= recall.posterior[:, 1:]).all())
+    nothing = case.queries.isnan().all(-1)
+    assert_close(recall.posterior[nothing], torch.full_like(recall.posterior, 1 / len(memory))[nothing])
+    assert_close(recall.patterns, memory.patterns[recall.indices], rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", MIXES_DIMENSIONS)
+def test_a_network_that_mixes_dimensions_refuses_patterns_with_gaps(name: str) -> None:
+    memory = ZOO[name](with_gaps(problem()).patterns)
+    with pytest.raises(
+        UndefinedError, match=r"A kernel mixes all dimensions.*\(NaN\)\. Fill them first, or use `Unmod"
+    ):
+        memory.recall(problem().queries)
+
+
+@pytest.mark.parametrize("name", ["a_hop", "u_hop"])
+def test_a_stored_pattern_is_recalled_from_the_part_of_it_that_was_observed(name: str) -> None:
+    patterns = torch.randn(40, 12)
+    patterns[torch.rand(40, 12) < 0.2] = torch.nan
+    queries = patterns.masked_fill(torch.rand(40, 12) < 0.3, torch.nan)
+    memory = (
+        ahop.zoo.a_hop(patterns, [ahop.EuclideanSimilarity()]) if name == "a_hop" else ZOO[name](patterns)
+    ).double()
+    recall = memory.recall(queries.numpy())
+    assert recall.indices.squeeze(-1).tolist() == list(range(40))
+
+
+def test_a_sharp_memory_answers_with_the_pattern_itself_gaps_and_all() -> None:
+    patterns = torch.tensor([[1.0, torch.nan, 3.0], [-1.0, 2.0, torch.nan]])
+    memory = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity(), ahop.Argmax())
+    queries = torch.tensor([[1.0, 5.0, torch.nan], [torch.nan, 2.0, 9.0], [torch.nan, torch.nan, torch.nan]])
+    expected = torch.cat([patterns, torch.tensor([[0.0, 2.0, 3.0]])])
+    assert_close(memory.retrieve(queries), expected, equal_nan=True)
+    assert_close(memory.retrieve(queries.numpy()), expected.numpy(), equal_nan=True)
+
+
+def test_answers_stay_right_as_patterns_with_gaps_come_and_go() -> None:
+    case = problem()
+    memory = ZOO["m_hop"](case.patterns)
+    gappy = case.patterns[:2].clone()
+    gappy[:, 0] = torch.nan
+    rows = memory.add(gappy.numpy())
+    for other in (memory, memory.copy()):
+        answers = other.retrieve(case.queries)
+        assert bool(torch.isfinite(answers).all())
+        assert_close(answers, read_by_hand(memory, memory.weights(case.queries)))
+    memory.remove(rows)
+    assert torch.equal(memory.retrieve(case.queries), ZOO["m_hop"](case.patterns).retrieve(case.queries))
+    memory.remove(torch.arange(4))
+    memory.add(gappy)
+    memory.remove(torch.tensor([0]))
+    assert bool(memory.retrieve(case.queries)[:, 0].isnan().all())
+
+
+@pytest.mark.parametrize("name", [name for name in ZOO if name != "u_hop"])  # all weight to the nearest has no slope
+def test_gradients_through_gaps_are_finite(name: str) -> None:
+    case = with_gaps(problem(count=6, batch=5))
+    memory = ZOO[name](problem(count=6).patterns if name in MIXES_DIMENSIONS else case.patterns)
+    answers = memory.retrieve(case.queries.requires_grad_())
+    (slope,) = torch.autograd.grad(answers.nansum(), case.queries)
+    assert bool(torch.isfinite(slope).all())
+    assert not bool(slope[case.queries.isnan()].any())
+
+
+def test_a_query_that_nothing_is_known_about_gets_the_prior() -> None:
+    log_prior = torch.tensor([0.1, 0.2, 0.3, 0.3, 0.1]).log()
+    memory = ahop.AssociativeMemory(problem(dtype=torch.float32).patterns, log_prior=log_prior)
+    weights = memory.weights(torch.tensor([[torch.nan] * 4, [torch.nan, 0.0, 1.0, 0.0]]))
+    assert_close(weights[0], log_prior.exp())
+    assert not torch.allclose(weights[1], log_prior.exp())
 
 
 def test_k_must_be_at_least_one() -> None:

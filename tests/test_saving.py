@@ -283,6 +283,15 @@ LIES: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
+def test_what_was_not_observed_is_saved_too(tmp_path: Path) -> None:
+    patterns = torch.tensor([[1.0, torch.nan], [torch.nan, 2.0], [3.0, 4.0]])
+    memory = ahop.AssociativeMemory(patterns)
+    memory.save(tmp_path / "memory.ahop")
+    loaded = ahop.load(tmp_path / "memory.ahop")
+    assert torch.equal(loaded.patterns.view(torch.int32), patterns.view(torch.int32))
+    assert torch.equal(loaded.retrieve(patterns), memory.retrieve(patterns))
+
+
 @pytest.mark.parametrize("lie", LIES)
 def test_a_manifest_that_lies_is_refused(lie: str, tmp_path: Path, unchecked: None) -> None:
     written(tmp_path / "memory.ahop", LIES[lie])
@@ -295,7 +304,7 @@ def test_a_manifest_that_lies_is_refused(lie: str, tmp_path: Path, unchecked: No
     [
         {"patterns": torch.zeros(3)},
         {"patterns": torch.zeros(0, 3)},
-        {"patterns": torch.full((2, 2), torch.nan)},
+        {"patterns": torch.full((2, 2), torch.inf)},
         {"patterns": torch.zeros(2, 2, dtype=torch.int64)},
         {"patterns": torch.zeros(2, 2, dtype=torch.bool)},
         {"patterns": torch.zeros(2, 2, dtype=torch.float8_e4m3fn)},

@@ -3,6 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from ahop import zoo
+from ahop.calibration import UnknownDetector
 from ahop.criteria import (
     Evaluation,
     bayes_accuracy,
@@ -21,9 +22,9 @@ from ahop.errors import AhopError
 from ahop.fitting.convex import ConvexSolver
 from ahop.fitting.fit import fit
 from ahop.fitting.gradient import AdamSolver
-from ahop.fitting.report import FitReport
+from ahop.fitting.report import Corruption, FitReport, Trial
 from ahop.fitting.spreading import SeparationSolver
-from ahop.likelihood import LikelihoodSimilarity
+from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.loading import load
 from ahop.memory import AssociativeMemory, Recall
 from ahop.modulations.kernel import KernelModulation
@@ -35,6 +36,8 @@ from ahop.separations.power import Power
 from ahop.separations.softmax import Softmax
 from ahop.separations.sparsemax import Sparsemax
 from ahop.similarities.adaptive import AdaptiveSimilarity
+from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.footprint import FootprintSimilarity, footprint
@@ -48,7 +51,9 @@ from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant
 from ahop.variants.masked import MaskedVariant
 from ahop.variants.mixed import MixedVariant
+from ahop.variants.mixture import MixtureVariant
 from ahop.variants.noisy import NoisyVariant
+from ahop.variants.nuisance import NuisanceVariant
 from ahop.variants.posterior import log_posterior
 
 try:
@@ -59,17 +64,21 @@ except PackageNotFoundError:  # a checkout that was never installed
 __all__ = [
     "AdamSolver",
     "AdaptiveSimilarity",
+    "AdditiveSimilarity",
     "AhopError",
     "Argmax",
     "AssociativeMemory",
     "BiasedVariant",
     "ComposedVariant",
     "ConvexSolver",
+    "Corruption",
     "DebiasedReadout",
+    "DebiasedSimilarity",
     "DotSimilarity",
     "Entmax",
     "EuclideanSimilarity",
     "Evaluation",
+    "EvidenceSimilarity",
     "Exponential",
     "FitReport",
     "FootprintSimilarity",
@@ -82,7 +91,9 @@ __all__ = [
     "MaskedVariant",
     "MatchSimilarity",
     "MixedVariant",
+    "MixtureVariant",
     "NoisyVariant",
+    "NuisanceVariant",
     "Pairs",
     "Power",
     "QuadraticEnergy",
@@ -93,7 +104,9 @@ __all__ = [
     "Softmax",
     "Sparsemax",
     "Trajectory",
+    "Trial",
     "UnifiedSimilarity",
+    "UnknownDetector",
     "Unmodulated",
     "bayes_accuracy",
     "correctly_retrieved",

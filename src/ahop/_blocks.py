@@ -15,3 +15,10 @@ def blocks(count: int, bytes_each: int, budget: int = TEMPORARY_BYTES) -> Iterat
     size = max(1, budget // max(1, bytes_each))
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))
+
+
+def pair_blocks(queries: int, patterns: int, bytes_each: int, budget: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns that cover all pairs, each of the patterns' blocks once with every query."""
+    for columns in blocks(patterns, bytes_each, budget):
+        for rows in blocks(queries, bytes_each * (columns.stop - columns.start), budget):
+            yield rows, columns

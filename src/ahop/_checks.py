@@ -53,7 +53,7 @@ def check_kind(name: str, value: Part, kind: type) -> Part:
 
 
 def as_patterns(patterns: Array, name: str = "patterns") -> Patterns:
-    """A finite float tensor of shape (n, d), n and d at least 1."""
+    """A float tensor of shape (n, d), n and d at least 1; NaN where nothing was observed, and no infinity."""
     tensor = _as_matrix(name, patterns)
     if 0 in tensor.shape:
         raise ShapeError(
@@ -63,7 +63,7 @@ def as_patterns(patterns: Array, name: str = "patterns") -> Patterns:
 
 
 def as_queries(queries: Array, like: Patterns, name: str = "queries") -> Queries:
-    """A finite float tensor of shape (b, d) on the device and in the dtype of the stored patterns; b may be 0."""
+    """The same of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0."""
     tensor = _as_matrix(name, queries)
     dimensions = like.shape[-1]
     if tensor.shape[-1] != dimensions:
@@ -114,6 +114,13 @@ def as_log_prior(log_prior: Array, like: Patterns) -> PerPattern:
     return tensor
 
 
+def as_group_names(groups: Sequence[object], count: int) -> list[str]:
+    """The name of each query's group, as words: numbers and strings alike."""
+    if isinstance(groups, str) or not hasattr(groups, "__len__") or len(groups) != count:
+        raise ShapeError(f"`groups` must be {count} names, one for each query; got {_said(groups)}.")
+    return [str(name) for name in np.asarray(groups).tolist()]
+
+
 def same_kind(result: Tensor, given: Kind) -> Kind:
     """Arrays in, arrays out: numpy answers numpy, torch answers torch."""
     return result if isinstance(given, Tensor) else result.detach().cpu().numpy()
@@ -132,8 +139,10 @@ def _as_matrix(name: str, value: Array) -> Tensor:
         single = f"{name.removesuffix('ies')}y" if name.endswith("ies") else name.removesuffix("s")
         mend = f" For a single {single} pass `{single}[None]`." if tensor.ndim == 1 else ""
         raise ShapeError(f"`{name}` must have two axes, one row each; got shape {_shape(tensor)}.{mend}")
-    if not bool(torch.isfinite(tensor).all()):
-        raise InvalidValueError(f"`{name}` must be finite; got NaN or infinity. Fill or drop those entries first.")
+    if bool(torch.isinf(tensor).any()):
+        raise InvalidValueError(
+            f"`{name}` must be finite; got infinity. Put NaN where nothing was observed, or drop those rows."
+        )
     return tensor
 
 
@@ -146,6 +155,10 @@ def _as_tensor(name: str, value: Array) -> Tensor:
         return given
     native = np.float64 if given.dtype == np.longdouble else given.dtype.newbyteorder("=")
     return torch.as_tensor(np.require(given, native, ["C", "W"]))
+
+
+def _said(value: object) -> str:
+    return f"{len(value)}" if hasattr(value, "__len__") and not isinstance(value, str) else repr(value)
 
 
 def _shape(tensor: Tensor) -> str:

@@ -7,10 +7,26 @@ from torch import Tensor
 
 
 def saturate(values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """The values in `dtype`, with what would overflow held at the largest finite number."""
+    """The values in `dtype`, with what would overflow held at the largest finite number; NaN stays."""
     dtype = dtype or values.dtype
     largest = min(torch.finfo(dtype).max, torch.finfo(values.dtype).max)
     return values.clamp(-largest, largest).to(dtype)
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """The lowest finite number: the score of a pair that nothing is known about."""
+    return torch.finfo(dtype).min
+
+
+def all_finite(values: Tensor) -> bool:
+    """A finite sum is proof and as fast as memory; only a sum that is not needs a second look."""
+    return bool(values.detach().sum().isfinite()) or bool(values.isfinite().all())
+
+
+def distinct(values: Tensor) -> tuple[Tensor, Tensor]:
+    """The different values in rising order, and where in them each value stands."""
+    found, places = torch.unique(values, return_inverse=True)
+    return found, places
 
 
 def block_diagonal(parts: Sequence[Tensor]) -> Tensor:

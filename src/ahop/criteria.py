@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._checks import as_patterns, check_not_negative
+from ahop._observed import filled, observed
 from ahop._typing import Array, Flags, Origins, Patterns, PerPattern, Queries
 from ahop.errors import InvalidValueError
 from ahop.similarities.euclidean import EuclideanSimilarity
@@ -34,7 +35,7 @@ class Evaluation:
 
     Attributes:
         accuracy: share of the queries whose answer is nearest to their origin.
-        error: mean squared difference between answer and origin, per dimension.
+        error: mean squared difference between answer and origin, per dimension that both know.
         queries: how many there were.
     """
 
@@ -66,8 +67,9 @@ def epsilon_retrieved(retrieved: Queries, patterns: Patterns, epsilon: float) ->
     """
     check_not_negative("epsilon", epsilon)
     closest = patterns[nearest(patterns, retrieved)]
-    distances: Tensor = torch.linalg.vector_norm(retrieved - closest, dim=-1)
-    return distances <= epsilon
+    difference = retrieved - closest
+    distances: Tensor = torch.linalg.vector_norm(filled(difference), dim=-1)
+    return distances / observed(difference).mean(-1).sqrt() <= epsilon  # nothing shared is 0 / 0, and not within
 
 
 def correctly_retrieved(
@@ -92,7 +94,7 @@ def evaluate(memory: Retriever, pairs: Pairs) -> Evaluation:
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")
     with torch.no_grad():
         retrieved = memory.retrieve(pairs.queries)
-        error = (retrieved - memory.patterns[pairs.origins]).square().mean()
+        error = (retrieved - memory.patterns[pairs.origins]).square().nanmean()
         hits = (nearest(memory.patterns, retrieved) == pairs.origins).double().mean()
     return Evaluation(float(hits), float(error), len(pairs))
 

@@ -6,6 +6,7 @@ from typing import final
 from typing_extensions import override
 
 from ahop._component import Component
+from ahop._observed import filled
 from ahop._typing import PerQuery, Queries, Scores
 from ahop.modulations.base import Modulation
 from ahop.separations.base import Separation
@@ -47,8 +48,12 @@ class FreeEnergy(Energy):
 
 @final
 class QuadraticEnergy(Energy):
-    r"""$Q(x) = \tfrac12 x^\top \mathrm{mod}(x)$: $\tfrac12 |x|^2$ (M-Hop, S-Hop), $\tfrac12 |\Phi x|^2$ (K-Hop)."""
+    r"""$Q(x) = \tfrac12 x^\top \mathrm{mod}(x)$: $\tfrac12 |x|^2$ (M-Hop, S-Hop), $\tfrac12 |\Phi x|^2$ (K-Hop).
+
+    Coordinates that were not observed (NaN) add nothing.
+    """
 
     @override
     def confinement(self, queries: Queries, modulation: Modulation) -> PerQuery:
+        queries = filled(queries)
         return 0.5 * (queries * modulation(queries)).sum(-1)

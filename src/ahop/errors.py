@@ -21,5 +21,9 @@ class UndefinedError(AhopError, NotImplementedError):
     """The quantity asked for does not exist for this combination of parts."""
 
 
+class MissingPackageError(AhopError, ImportError):
+    """An optional package is needed and not installed."""
+
+
 class FileFormatError(AhopError, ValueError):
     """A file is not one of ours, is damaged, or was written by a newer release."""

@@ -1,4 +1,4 @@
-"""A known likelihood as a similarity."""
+"""A likelihood as a similarity: known, or learned from pairs."""
 
 from typing import final
 
@@ -7,14 +7,17 @@ from typing_extensions import override
 
 from ahop._checks import check_kind
 from ahop._numbers import saturate
-from ahop._typing import Patterns, Queries, Scores
-from ahop.similarities.base import Similarity
-from ahop.variants.base import Variant
+from ahop._typing import Patterns, PerDimension, Queries, Scores
+from ahop.similarities.base import DecomposableSimilarity, Similarity
+from ahop.variants.base import FactorisedVariant, Variant
 
 
 @final
 class LikelihoodSimilarity(Similarity):
     r"""$s = \log p_{\mathcal V}(x \mid \xi)$: the similarity that all others try to learn.
+
+    A fitted variant also knows how likely the query is if no stored pattern is its origin, and $s$ is what the pattern
+    adds to that.
 
     Paper:
         Section 3.1 [sec:var_dis_correct_ret]: the ideal similarity.
@@ -23,6 +26,7 @@ class LikelihoodSimilarity(Similarity):
     def __init__(self, variant: Variant) -> None:
         super().__init__()
         self.variant = check_kind("variant", variant, Variant)
+        self.silence_is_evidence = variant.understands_gaps
 
     @override
     def configuration(self) -> dict[str, object]:
@@ -32,4 +36,33 @@ class LikelihoodSimilarity(Similarity):
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         if patterns.ndim > 2:
             return torch.stack([self.forward(*each) for each in zip(patterns, queries, strict=True)])
-        return saturate(self.variant.log_likelihood(patterns, queries))
+        return saturate(self.variant.evidence(patterns, queries))
+
+
+@final
+class EvidenceSimilarity(DecomposableSimilarity):
+    r"""$s = \sum_i \log p(x_i \mid \xi_i) - \log p_0(x_i)$, for corruption that acts on each dimension alone.
+
+    Zero where a dimension says nothing, because it was not observed or because the stored value is as likely as any.
+    Decomposable, so a footprint can stand on it.
+    """
+
+    silence_is_evidence = True
+
+    def __init__(self, variant: FactorisedVariant) -> None:
+        super().__init__()
+        self.variant = check_kind("variant", variant, FactorisedVariant)
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"variant": self.variant}
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        if patterns.ndim > 2:
+            return torch.stack([self.forward(*each) for each in zip(patterns, queries, strict=True)])
+        return saturate(self.variant.evidence(patterns, queries))
+
+    @override
+    def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        return self.variant.evidence_per_dimension(patterns, queries)

@@ -8,9 +8,10 @@ import torch
 from ahop._archive import read_archive
 from ahop._checks import check_kind
 from ahop._component import Component
+from ahop.calibration import UnknownDetector
 from ahop.energy import Energy, FreeEnergy, QuadraticEnergy
-from ahop.errors import AhopError, FileFormatError
-from ahop.likelihood import LikelihoodSimilarity
+from ahop.errors import AhopError, FileFormatError, InvalidValueError
+from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
 from ahop.modulations.base import Modulation
 from ahop.modulations.kernel import KernelModulation
@@ -23,7 +24,9 @@ from ahop.separations.power import Power
 from ahop.separations.softmax import Softmax
 from ahop.separations.sparsemax import Sparsemax
 from ahop.similarities.adaptive import AdaptiveSimilarity
+from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.base import Similarity
+from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.footprint import FootprintSimilarity
@@ -35,7 +38,9 @@ from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant
 from ahop.variants.masked import MaskedVariant
 from ahop.variants.mixed import MixedVariant
+from ahop.variants.mixture import MixtureVariant
 from ahop.variants.noisy import NoisyVariant
+from ahop.variants.nuisance import NuisanceVariant
 
 # What building from words that make no sense can raise.
 FAILURES = (AhopError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -46,10 +51,11 @@ COMPONENTS: dict[str, type[Component]] = {
     for kind in (
         *(DotSimilarity, EuclideanSimilarity, ManhattanSimilarity, MatchSimilarity),
         *(FootprintSimilarity, AdaptiveSimilarity, IsolatedSimilarity, UnifiedSimilarity, LikelihoodSimilarity),
+        *(DebiasedSimilarity, AdditiveSimilarity, EvidenceSimilarity),
         *(Power, Exponential, Softmax, Sparsemax, Entmax, Argmax),
         *(Unmodulated, KernelModulation),
-        *(NoisyVariant, MaskedVariant, BiasedVariant, ComposedVariant, MixedVariant),
-        *(FreeEnergy, QuadraticEnergy),
+        *(NoisyVariant, MaskedVariant, BiasedVariant, ComposedVariant, MixedVariant, MixtureVariant, NuisanceVariant),
+        *(FreeEnergy, QuadraticEnergy, UnknownDetector),
     )
 }
 
@@ -69,6 +75,16 @@ def load(path: str | os.PathLike[str]) -> AssociativeMemory:
             None if parts["energy"] is None else check_kind("energy", parts["energy"], Energy),
             tensors.get("log_prior"),
         )
+        if parts.get("detector") is not None:
+            memory.detector = check_kind("detector", parts["detector"], UnknownDetector)
+        groups = manifest.get("groups", {"names": [], "similarities": []})
+        memory.group_names = [str(name) for name in groups["names"]]
+        with torch.device("meta"):
+            kinds = [check_kind("groups", _build(each), Similarity) for each in groups["similarities"]]
+        if len(kinds) != len(memory.group_names):
+            raise InvalidValueError("as many group names as group similarities are needed.")
+        memory.by_group.extend(kinds)
+        memory.report = manifest.get("report")
         memory.load_state_dict(tensors, assign=True)
     except FAILURES as error:
         raise FileFormatError(f"`{path}` does not describe a memory that this release can build: {error}") from error

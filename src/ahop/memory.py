@@ -2,6 +2,7 @@
 
 import copy
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, final
 
@@ -10,8 +11,20 @@ from torch import Tensor, nn
 
 from ahop._archive import describe, write_archive
 from ahop._blocks import blocks
-from ahop._checks import as_log_prior, as_patterns, as_queries, as_rows, check_count, check_kind, same_kind
+from ahop._checks import (
+    as_group_names,
+    as_log_prior,
+    as_patterns,
+    as_queries,
+    as_rows,
+    check_count,
+    check_kind,
+    same_kind,
+)
+from ahop._numbers import lowest
+from ahop._observed import filled, holds_nan, observed
 from ahop._typing import Array, Kind, PerQuery, Queries, Scores, Weights
+from ahop.calibration import UnknownDetector
 from ahop.energy import Energy, FreeEnergy
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
 from ahop.modulations.base import Modulation
@@ -32,11 +45,14 @@ class Recall(Generic[Kind]):
         indices: rows of the stored patterns, (b, k).
         posterior: how sure each of them is, (b, k); over all stored patterns it sums to one.
         patterns: the stored patterns themselves, (b, k, d).
+        unknown: how likely each query comes from none of them, (b,); None if the memory was not fitted to tell.
+            The posterior is for those that do come from one.
     """
 
     indices: Kind
     posterior: Kind
     patterns: Kind
+    unknown: Kind | None = None
 
 
 @final
@@ -44,7 +60,7 @@ class AssociativeMemory(nn.Module):
     r"""$y = \mathrm{sep}(\mathrm{sim}(\mathrm{mod}(\Xi), x))\,\Xi$: four ingredients and the stored patterns.
 
     Args:
-        patterns: (n, d), one row each.
+        patterns: (n, d), one row each; NaN where nothing was observed, as in queries.
         similarity: default the paper's adaptive similarity, which starts as distance plus inner product.
         separation: default softmax.
         modulation: default none.
@@ -80,6 +96,9 @@ class AssociativeMemory(nn.Module):
         self.modulation = check_kind("modulation", modulation or Unmodulated(), Modulation)
         self.energy_function = None if energy is None else check_kind("energy", energy, Energy)
         self.register_buffer("log_prior", None if log_prior is None else as_log_prior(log_prior, self.patterns))
+        self.detector: UnknownDetector | None = None
+        self.group_names: list[str] = []
+        self.by_group = nn.ModuleList()
         self.report: object = None
         self._check_sizes()
 
@@ -95,8 +114,7 @@ class AssociativeMemory(nn.Module):
     def scores(self, queries: Array) -> Scores:
         r"""$\mathrm{sim}(\mathrm{mod}(\Xi), x) + \log p(\xi)$, (b, n)."""
         checked = as_queries(queries, self.patterns)
-        scores = self.similarity(self.modulation(self.patterns), checked)
-        return scores if self.log_prior is None else scores + self.log_prior
+        return self._with_prior(self.similarity(self.modulation(self.patterns), checked))
 
     def weights(self, queries: Array) -> Weights:
         r"""$\mathrm{sep}(s)$, (b, n)."""
@@ -105,27 +123,63 @@ class AssociativeMemory(nn.Module):
     def retrieve(self, queries: Kind) -> Kind:
         r"""$y = \mathrm{sep}(s)\,\Xi$, (b, d), of the same kind as the queries; also what calling the memory does."""
         checked = as_queries(queries, self.patterns)
-        parts = [self.weights(block) @ self.patterns for block in self._query_blocks(checked)]
+        parts = [self.read(self.weights(block)) for block in self._query_blocks(checked)]
         return same_kind(torch.cat(parts) if parts else checked, queries)
 
-    def recall(self, queries: Kind, k: int = 1) -> Recall[Kind]:
+    def read(self, weights: Weights) -> Queries:
+        r"""$p\,\Xi$, (b, d): the answer that weights stand for.
+
+        Each coordinate is read from the patterns that were observed there: their mean if the weights are a
+        distribution, else their sum. It is NaN where there are none, or none with weight to take a mean of.
+        """
+        answers = weights @ self.patterns
+        if not holds_nan(answers) or not holds_nan(self.patterns):  # a gap that has weight shows in the answers
+            return answers
+        is_mean = self.separation.is_distribution
+        mass = (weights if is_mean else torch.ones_like(weights)) @ observed(self.patterns)
+        sums = weights @ filled(self.patterns)
+        return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
+
+    def recall(self, queries: Kind, k: int = 1, groups: Sequence[object] | None = None) -> Recall[Kind]:
         """The k stored patterns that each query most likely came from.
 
         Separations that are no distribution (Hop, D-Hop, E-Hop) rank by score, and their posterior is its softmax.
+
+        Args:
+            groups: where each query comes from, such as its device, if the memory was fitted with groups. Those that
+                it does not know are answered by what all have in common.
         """
         checked = as_queries(queries, self.patterns)
         k = min(check_count("k", k), len(self))
         separation = self.separation if self.separation.is_distribution else Softmax()
-        values, indices = [], []
+        indices = torch.empty(len(checked), k, dtype=torch.long, device=self.patterns.device)
+        posterior = checked.new_empty(len(checked), k)
+        unknown = None if self.detector is None else checked.new_empty(len(checked))
         with torch.no_grad():
-            for block in self._query_blocks(checked):
-                scores = self.scores(block)
-                best = scores.topk(k, dim=-1).indices
-                indices.append(best)
-                values.append(separation(scores).gather(-1, best))
-        rows = torch.cat(indices) if indices else torch.empty(0, k, dtype=torch.long, device=self.patterns.device)
-        posterior = torch.cat(values) if values else checked.new_empty(0, k)
-        return Recall(same_kind(rows, queries), same_kind(posterior, queries), same_kind(self.patterns[rows], queries))
+            for memory, rows in self._by_group(groups, len(checked)):
+                for part in blocks(len(rows), self._row_bytes()):
+                    asked = rows[part]
+                    alike = memory.similarity(self.modulation(self.patterns), checked[asked])
+                    scores = self._with_prior(alike)
+                    best = scores.topk(k, dim=-1).indices
+                    indices[asked], posterior[asked] = best, separation(scores).gather(-1, best)
+                    if self.detector is not None and unknown is not None:
+                        unknown[asked] = self.detector(alike)
+        return Recall(
+            same_kind(indices, queries),
+            same_kind(posterior, queries),
+            same_kind(self.patterns[indices], queries),
+            None if unknown is None else same_kind(unknown, queries),
+        )
+
+    def for_group(self, group: object) -> "AssociativeMemory":
+        """The same memory as queries of this group see it; itself if the group is not known."""
+        if str(group) not in self.group_names:
+            return self
+        similarity = self.by_group[self.group_names.index(str(group))]
+        view = copy.copy(self)
+        view._modules = {**self._modules, "similarity": similarity}
+        return view
 
     def energy(self, queries: Array) -> PerQuery:
         r"""$E(x) = Q(x) - \Psi^*(s)$, (b,)."""
@@ -172,13 +226,41 @@ class AssociativeMemory(nn.Module):
             "separation": describe(self.separation),
             "modulation": describe(self.modulation),
             "energy": None if self.energy_function is None else describe(self.energy_function),
+            "detector": None if self.detector is None else describe(self.detector),
         }
-        write_archive(path, {"memory": parts}, self.state_dict())
+        manifest: dict[str, object] = {"memory": parts}
+        if self.group_names:
+            described = [describe(each) for each in self.by_group if isinstance(each, Similarity)]
+            manifest["groups"] = {"names": self.group_names, "similarities": described}
+        if self.report is not None:
+            manifest["report"] = str(self.report)
+        write_archive(path, manifest, self.state_dict())
+
+    def _with_prior(self, scores: Scores) -> Scores:
+        if self.log_prior is None:
+            return scores
+        # A query that nothing is known about gets the prior, which would be lost beside so low a number.
+        unknown = (scores == lowest(scores.dtype)).all(-1, keepdim=True)
+        # The separation sharpens scores, and must not sharpen the prior.
+        return scores.masked_fill(unknown, 0) + self.log_prior / self.separation.beta
 
     def _query_blocks(self, queries: Queries) -> list[Tensor]:
         """The queries in blocks whose scores and weights fit the budget."""
-        row = 4 * len(self) * self.patterns.element_size()
-        return [queries[rows] for rows in blocks(len(queries), row)]
+        return [queries[rows] for rows in blocks(len(queries), self._row_bytes())]
+
+    def _row_bytes(self) -> int:
+        return 4 * len(self) * self.patterns.element_size()
+
+    def _by_group(self, groups: Sequence[object] | None, count: int) -> list[tuple["AssociativeMemory", Tensor]]:
+        """Memories, and the rows of the queries that each answers."""
+        device = self.patterns.device
+        if groups is None:
+            return [(self, torch.arange(count, device=device))]
+        names = as_group_names(groups, count)
+        rows: dict[str, list[int]] = {}
+        for row, name in enumerate(names):
+            rows.setdefault(name, []).append(row)
+        return [(self.for_group(name), torch.tensor(where, device=device)) for name, where in rows.items()]
 
     def _check_sizes(self) -> None:
         count, dimensions = self.patterns.shape

@@ -73,6 +73,21 @@ def test_a_kernel_has_at_least_one_dimension(size: int) -> None:
         ahop.KernelModulation(3, kernel_dimensions=size)
 
 
+@pytest.mark.parametrize("name", ["kernel", "narrow kernel", "wide kernel"])
+def test_a_kernel_refuses_what_was_not_observed(name: str) -> None:
+    with pytest.raises(ahop.errors.UndefinedError, match=r"A kernel mixes all dimensions.*Fill them first"):
+        MODULATIONS[name](2)(torch.tensor([[1.0, torch.nan]]))
+
+
+@every_energy
+def test_what_was_not_observed_adds_nothing_to_the_confinement(energy: Energy) -> None:
+    queries = torch.tensor([[1.0, torch.nan, 2.0]])
+    for name in ("none", "kernel"):
+        modulation = MODULATIONS[name](3)
+        expected = energy.confinement(torch.tensor([[1.0, 0.0, 2.0]]), modulation)
+        assert_close(energy.confinement(queries, modulation), expected)
+
+
 @every_energy
 @both_dtypes
 @pytest.mark.parametrize("batch", [0, 1, 3])

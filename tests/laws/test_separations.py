@@ -105,6 +105,19 @@ def test_a_larger_score_never_weighs_less(separation: Separation, scores: Tensor
     assert bool((heavier | ~larger).all())
 
 
+@every_separation
+@both_dtypes
+def test_a_pair_that_nothing_is_known_about_has_no_weight_beside_others(
+    separation: Separation, dtype: torch.dtype
+) -> None:
+    known = torch.tensor([[1.0, -2.0, 0.5], [3e4, 2.0, 1.0]], dtype=dtype)
+    scores = torch.cat([known, torch.full((2, 1), torch.finfo(dtype).min, dtype=dtype)], dim=-1)
+    weights = separation(scores)
+    assert not bool(weights[:, 3].any())
+    assert_close(weights[:, :3], separation(known))
+    assert_close(separation.potential(scores), separation.potential(known))
+
+
 @every_distribution
 @given(scores=score_rows(), shift=st.floats(-100, 100))
 def test_a_distribution_knows_differences_only(separation: Separation, scores: Tensor, shift: float) -> None:

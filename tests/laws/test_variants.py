@@ -15,8 +15,8 @@ from torch.testing import assert_close
 import ahop
 from ahop.variants.base import Variant
 from ahop.variants.masked import LEVELS
-from tests.catalogue import VARIANTS, WITHOUT_LIKELIHOOD
-from tests.strategies import problem, seeds
+from tests.catalogue import LEARNED_MIXTURES, VARIANTS, WITHOUT_LIKELIHOOD
+from tests.strategies import Problem, gapped_problems, problem, seeds, with_gaps
 
 every_variant = pytest.mark.parametrize("name", VARIANTS)
 every_known_variant = pytest.mark.parametrize("name", [name for name in VARIANTS if name not in WITHOUT_LIKELIHOOD])
@@ -39,7 +39,7 @@ def test_the_same_seed_draws_the_same_pairs(name: str, seed: int, count: int) ->
     variant, patterns = VARIANTS[name](4), problem().patterns
     first, second = variant.sample(patterns, count, seed), variant.sample(patterns, count, seed)
     assert torch.equal(first.origins, second.origins)
-    assert torch.equal(first.queries, second.queries)
+    assert_close(first.queries, second.queries, rtol=0, atol=0, equal_nan=True)
     assert first.queries.shape == (count, 4)
     assert len(first) == count
     assert bool(((first.origins >= 0) & (first.origins < 5)).all())
@@ -83,6 +83,17 @@ def test_queries_have_the_dtype_of_the_patterns(name: str, dtype: torch.dtype, c
         likelihood = variant.log_likelihood(patterns, pairs.queries)
         assert likelihood.dtype == dtype
         assert likelihood.shape == (3, count)
+
+
+@every_variant
+@pytest.mark.parametrize("count", [1, 200])
+def test_a_copy_has_a_gap_where_its_origin_has_and_the_same_numbers_elsewhere(name: str, count: int) -> None:
+    variant, patterns = VARIANTS[name](6), problem(20, 6).patterns
+    gaps = torch.rand(20, 6) < 0.3
+    complete = variant.sample(patterns, count, seed=1)
+    pairs = variant.sample(patterns.masked_fill(gaps, torch.nan), count, seed=1)
+    expected = complete.queries.masked_fill(gaps[complete.origins], torch.nan)
+    assert_close(pairs.queries, expected, rtol=0, atol=0, equal_nan=True)
 
 
 @every_variant
@@ -156,6 +167,103 @@ def test_a_likelihood_is_the_histogram_of_its_samples(signs: Signs) -> None:
     density = variant.log_likelihood(pattern, points[:, None]).exp().squeeze(-1)
     expected = torch.stack([torch.trapezoid(density[100 * i : 100 * i + 101], dx=0.002) for i in range(20)])
     assert_close(counts, expected, rtol=0, atol=0.015)
+
+
+every_learned_variant = pytest.mark.parametrize("name", LEARNED_MIXTURES)
+
+
+def learned(name: str, dimensions: int) -> ahop.MixtureVariant:
+    variant = VARIANTS[name](dimensions)
+    assert isinstance(variant, ahop.MixtureVariant)
+    return variant
+
+
+@every_learned_variant
+@pytest.mark.parametrize("value", [-1.7, 0.4, 30.0, float("nan")])
+def test_a_learned_density_and_its_missing_mass_are_about_one(name: str, value: float) -> None:
+    """Garbage falls off beyond its ends, where none was seen, on top of its mass between them: hence the tolerance."""
+    variant = learned(name, 1)
+    pattern = torch.tensor([[value]], dtype=torch.float64)
+    grid = torch.linspace(-50, 50, 200_001, dtype=torch.float64)
+    gap = torch.full((1, 1), torch.nan, dtype=torch.float64)
+    density = variant.log_likelihood(pattern, grid[:, None]).exp().squeeze(-1)
+    total = torch.trapezoid(density, grid) + variant.log_likelihood(pattern, gap).exp().sum()
+    assert_close(float(total), 1.0, rtol=0, atol=0.01)
+    background = variant.log_background(grid[:, None]).exp()
+    total = torch.trapezoid(background, grid) + variant.log_background(gap).exp().sum()
+    assert_close(float(total), 1.0, rtol=0, atol=0.01)
+
+
+@every_learned_variant
+def test_a_learned_likelihood_is_the_histogram_of_its_samples(name: str) -> None:
+    variant, count = learned(name, 1), 40_000
+    pattern = torch.tensor([[0.4]], dtype=torch.float64)
+    queries = variant.sample(pattern, count).queries.flatten()
+    missing = variant.log_likelihood(pattern, torch.full((1, 1), torch.nan, dtype=torch.float64)).exp()
+    assert_close(float(queries.isnan().double().mean()), float(missing), rtol=0, atol=0.01)
+    edges = torch.linspace(-4, 4, 21, dtype=torch.float64)
+    counts = torch.histogram(queries[~queries.isnan()], edges).hist / count
+    points = torch.linspace(-4, 4, 4001, dtype=torch.float64)
+    density = variant.log_likelihood(pattern, points[:, None]).exp().squeeze(-1)
+    expected = torch.stack([torch.trapezoid(density[200 * i : 200 * i + 201], dx=0.002) for i in range(20)])
+    assert_close(counts, expected, rtol=0, atol=0.01)
+
+
+@every_learned_variant
+@given(case=gapped_problems)
+def test_a_learned_likelihood_is_evidence_beside_the_background(name: str, case: Problem) -> None:
+    variant = learned(name, case.sizes[0])
+    evidence = variant.evidence(case.patterns, case.queries)
+    assert_close(evidence, variant.evidence_per_dimension(case.patterns, case.queries).sum(-1))
+    background = variant.log_background(case.queries)
+    assert background.shape == (len(case.queries),)
+    assert_close(variant.log_likelihood(case.patterns, case.queries), evidence + background.unsqueeze(-1))
+
+
+@every_learned_variant
+def test_evidence_with_gradients_is_the_same_without(name: str) -> None:
+    variant, case = learned(name, 4), with_gaps(problem(count=7, batch=6))
+    plain = variant.evidence(case.patterns, case.queries)
+    assert_close(variant.evidence(case.patterns.requires_grad_(), case.queries).detach(), plain)
+
+
+@every_learned_variant
+@pytest.mark.parametrize("unit", [1e-25, 1e-20, 1e20, 1e25])
+def test_evidence_knows_no_units(name: str, unit: float) -> None:
+    variant, scaled = learned(name, 4), learned(name, 4)
+    case = with_gaps(problem(count=7, batch=6, dtype=torch.float32))
+    for each in (scaled.bias, scaled.std, scaled.centre, scaled.scale, scaled.population, scaled.missingness.edges):
+        each.mul_(unit)
+    found = scaled.evidence(unit * case.patterns, unit * case.queries)
+    assert_close(found, variant.evidence(case.patterns, case.queries), rtol=1e-3, atol=1e-3)
+
+
+@every_learned_variant
+def test_as_much_goes_missing_as_the_rates_say(name: str) -> None:
+    variant, patterns = learned(name, 3), problem(count=4, dimensions=3).patterns
+    pairs = variant.sample(patterns, 20_000)
+    rates = torch.stack([pairs.queries[pairs.origins == row].isnan().double().mean(0) for row in range(4)])
+    assert_close(rates, variant.missingness.rates(patterns), rtol=0, atol=0.03)
+    assert float(rates.max() - rates.min()) > 0.1
+
+
+@every_learned_variant
+def test_evidence_is_above_zero_for_the_origin_and_below_for_others(name: str) -> None:
+    """On average, as Gibbs' inequality says where the population is that of the patterns."""
+    variant, patterns = learned(name, 8), torch.randn(33, 8, dtype=torch.float64)
+    variant.population.copy_(patterns.sort(0).values.mT)
+    pairs = variant.sample(patterns, 500)
+    evidence = variant.evidence(patterns, pairs.queries)
+    own = evidence[torch.arange(500), pairs.origins]
+    others = evidence.scatter(1, pairs.origins[:, None], torch.nan)
+    assert float(own.mean()) > 0.5
+    assert float(others.nanmean()) < -0.5
+
+
+@every_learned_variant
+def test_only_a_bias_of_constant_sign_is_a_shift(name: str) -> None:
+    variant = learned(name, 3)
+    assert_close(variant.shift, torch.zeros(3) if variant.signs else variant.bias)
 
 
 def _mixed_by_enumeration(variant: ahop.MixedVariant, patterns: Tensor, queries: Tensor) -> Tensor:

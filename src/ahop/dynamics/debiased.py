@@ -40,7 +40,7 @@ class DebiasedReadout(Dynamics):
 
     @override
     def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
-        return memory.weights(states) @ memory.patterns + self.bias
+        return memory.read(memory.weights(states)) + self.bias
 
     @override
     def answer(self, states: Queries) -> Queries:

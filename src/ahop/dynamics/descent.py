@@ -7,8 +7,10 @@ import torch
 from typing_extensions import override
 
 from ahop._checks import check_positive
+from ahop._observed import holds_nan
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
+from ahop.errors import UndefinedError
 from ahop.memory import AssociativeMemory
 
 
@@ -29,6 +31,11 @@ class GradientDescent(Dynamics):
 
     @override
     def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
+        if holds_nan(states):
+            raise UndefinedError(
+                "A coordinate that was not observed (NaN) has no place to descend from. Start from "
+                "`memory.retrieve(queries)`."
+            )
         with torch.enable_grad():
             moving = states.detach().requires_grad_()
             (slope,) = torch.autograd.grad(memory.energy(moving).sum(), moving)

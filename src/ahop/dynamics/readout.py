@@ -26,7 +26,7 @@ class Readout(Dynamics):
 
     @override
     def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
-        return memory.weights(states) @ memory.patterns
+        return memory.read(memory.weights(states))
 
     @override
     def descends(self, memory: AssociativeMemory) -> bool:

@@ -8,6 +8,7 @@ from torch import Generator
 from typing_extensions import override
 
 from ahop._checks import check_choice
+from ahop._observed import filled
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
 from ahop.energy import FreeEnergy
@@ -23,7 +24,8 @@ class SignDynamics(Dynamics):
 
     A neuron whose input is exactly zero keeps its sign. For a convex potential (Hop, D-Hop with odd exponent, E-Hop)
     either order lowers the energy of a state of signs: the new signs maximise the tangent of a convex function. A query
-    that is none yet becomes one in the first step, and nothing is claimed for that.
+    that is none yet becomes one in the first step, and nothing is claimed for that. A neuron that was not observed
+    (NaN) has no say until it has got its sign.
 
     Args:
         order: "together", or "one_by_one" in an order drawn from `seed`, the same for every state.
@@ -37,12 +39,13 @@ class SignDynamics(Dynamics):
 
     @override
     def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
-        states = _signs(states, states)
+        states = torch.where(states.isnan(), states, _signs(states, states))
+        patterns = filled(memory.patterns)  # a sum over the patterns observed has the sign of their mean
         if self.order == "together":
-            return _signs(memory.weights(states) @ memory.patterns, states)
+            return _signs(memory.weights(states) @ patterns, states)
         states = states.clone()
         for neuron in torch.randperm(states.shape[-1], generator=Generator().manual_seed(self.seed)).tolist():
-            field = memory.weights(states) @ memory.patterns[:, neuron]
+            field = memory.weights(states) @ patterns[:, neuron]
             states[:, neuron] = _signs(field, states[:, neuron])
         return states
 
@@ -57,6 +60,6 @@ class SignDynamics(Dynamics):
 
 
 def _signs(field: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
-    """Signs of the field; where it is zero the previous sign, and +1 where that is zero too."""
+    """Signs of the field; where it is zero the previous sign, and +1 where that is zero too, or not known."""
     signs = torch.where(field == 0, previous, field)
     return torch.where(signs < 0, -1.0, 1.0).to(field.dtype)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_queries, check_count, check_not_negative
+from ahop._observed import filled
 from ahop._typing import Array, Origins, Queries
 from ahop.dynamics.base import Dynamics, known_kept
 from ahop.dynamics.readout import Readout
@@ -43,16 +44,18 @@ def iterate(
 ) -> Trajectory:
     """Apply a dynamics until each state rests, each judged on its own: no answer depends on the rest of the batch.
 
+    Coordinates that were not observed (NaN) are filled by the first step.
+
     Args:
         dynamics: default `Readout`.
         tolerance: a state rests when no coordinate moves by more than this, relative to its largest one.
-        known: (d,) or (b, d), True where the query is to be trusted; those coordinates stay as they are.
+        known: (d,) or (b, d), True where the query is to be trusted; those coordinates stay as they are, if observed.
     """
     rule = dynamics or Readout()
     start = as_queries(queries, memory.patterns)
     check_count("max_steps", max_steps)
     check_not_negative("tolerance", tolerance)
-    kept = None if known is None else _checked_mask(known, start)
+    kept = None if known is None else _checked_mask(known, start) & ~start.isnan()
     with torch.no_grad():
         states, steps = start, torch.zeros(len(start), dtype=torch.long, device=start.device)
         converged = torch.zeros(len(start), dtype=torch.bool, device=start.device)
@@ -64,8 +67,10 @@ def iterate(
             moving = ~converged
             part = None if kept is None else kept[moving]
             moved[moving] = known_kept(rule.step(memory, states[moving]), start[moving], part)
-            scale = 1 + moved.abs().amax(-1) if moved.numel() else moved.new_ones(len(moved))
-            resting = (moved - states).abs().amax(-1) <= tolerance * scale
+            scale = 1 + filled(moved).abs().amax(-1)
+            # What no pattern can fill does not keep a state from resting; what was filled just now does.
+            distance = (moved - states).masked_fill(moved.isnan() & states.isnan(), 0).abs().amax(-1)
+            resting = distance <= tolerance * scale
             steps = steps + (moving & ~resting).long()
             converged = converged | resting
             states = moved

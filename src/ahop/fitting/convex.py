@@ -10,10 +10,11 @@ from tqdm.auto import tqdm
 
 from ahop._blocks import blocks
 from ahop._checks import check_count, check_not_negative, check_positive
+from ahop._observed import holds_nan
 from ahop._typing import Scores
-from ahop.errors import KindError
+from ahop.errors import InvalidValueError, KindError
 from ahop.fitting.losses import fenchel_young_loss
-from ahop.fitting.pairs import PairSource
+from ahop.fitting.pairs import Source
 from ahop.fitting.report import FitReport
 from ahop.memory import AssociativeMemory
 from ahop.separations.base import Separation
@@ -56,14 +57,14 @@ class ConvexSolver:
         check_positive("tolerance", self.tolerance)
         check_count("max_steps", self.max_steps)
 
-    def solve(self, memory: AssociativeMemory, source: PairSource, progress: bool) -> FitReport:
+    def solve(self, memory: AssociativeMemory, source: Source, progress: bool) -> FitReport:
         similarity = memory.similarity
         if not isinstance(similarity, LinearSimilarity):
             raise KindError(
                 f"The convex solver needs a similarity that is linear in its coefficients; {similarity!r} is not. "
                 "Use `solver='adam'`."
             )
-        pairs = source.draw()
+        pairs = _comparable(memory.patterns, source.draw())
         with torch.no_grad():
             problem = _pose(memory, similarity, pairs, self.smoothness)
             given = similarity.coefficients.double()
@@ -171,8 +172,18 @@ def _pose(memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs,
     # Pairs that can be told apart without error would drive the scale of the scores up for ever.
     bounded = LEAST_PENALTY + 0.01 * smoothness / len(pairs)
     penalty = strength * (rough.mT * scale) @ rough + bounded * torch.diag(spread)
-    offset = 0.0 if memory.log_prior is None else memory.log_prior
+    offset = 0.0 if memory.log_prior is None else memory.log_prior / memory.separation.beta
     return _Problem(memory.separation, pairs.origins, offset, score, features, penalty)
+
+
+def _comparable(patterns: Tensor, pairs: Pairs) -> Pairs:
+    """The pairs that share an observed dimension with their origin: the others have no features to learn from."""
+    if not holds_nan(patterns, pairs.queries):
+        return pairs
+    seen = ~(torch.isnan(patterns[pairs.origins]) | torch.isnan(pairs.queries)).all(-1)
+    if not bool(seen.any()):
+        raise InvalidValueError("No copy shares an observed dimension with its origin; there is nothing to learn from.")
+    return Pairs(pairs.origins[seen], pairs.queries[seen])
 
 
 def _part(pairs: Pairs) -> Pairs:

@@ -1,5 +1,8 @@
 """Where the pairs of a fit come from."""
 
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
 from torch import Generator
 
 from ahop._checks import as_origins, as_queries, check_kind
@@ -7,6 +10,23 @@ from ahop._typing import Array
 from ahop.errors import InvalidValueError, KindError
 from ahop.memory import AssociativeMemory
 from ahop.variants.base import Pairs, Variant
+
+
+@runtime_checkable
+class Source(Protocol):
+    """What a solver asks for pairs."""
+
+    def draw(self) -> Pairs: ...
+
+
+@dataclass(frozen=True)
+class GivenPairs:
+    """Pairs that were checked already."""
+
+    pairs: Pairs
+
+    def draw(self) -> Pairs:
+        return self.pairs
 
 
 class PairSource:
@@ -19,13 +39,14 @@ class PairSource:
         variant: Variant | None,
         samples: int,
         seed: int,
+        may_be_empty: bool = False,
     ) -> None:
         if (pairs is None) == (variant is None):
             raise KindError("Give `fit` either `pairs=(origins, copies)` or a `variant` to draw pairs from, not both.")
         self.memory, self.samples = memory, samples
         self.variant = None if variant is None else check_kind("variant", variant, Variant)
         self.generator = Generator().manual_seed(seed)
-        self.given = None if pairs is None else _checked(memory, pairs)
+        self.given = None if pairs is None else _checked(memory, pairs, may_be_empty)
 
     def draw(self) -> Pairs:
         """The given pairs, the same each time; or as many fresh ones as `samples` says."""
@@ -35,13 +56,13 @@ class PairSource:
         return self.variant.sample(self.memory.patterns, self.samples, self.generator, self.memory.log_prior)
 
 
-def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Array, Array]) -> Pairs:
+def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Array, Array], may_be_empty: bool) -> Pairs:
     if isinstance(pairs, Pairs):
         pairs = pairs.origins, pairs.queries
     if not isinstance(pairs, tuple | list) or len(pairs) != 2:
         raise KindError(f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}.")
     origins, copies = pairs
     queries = as_queries(copies, memory.patterns, name="copies")
-    if not len(queries):
+    if not len(queries) and not may_be_empty:
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")
     return Pairs(as_origins(origins, len(queries), len(memory)).to(queries.device), queries)

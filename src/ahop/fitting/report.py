@@ -4,6 +4,79 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Trial:
+    r"""How a candidate did on pairs whose origins it had not seen.
+
+    Attributes:
+        log_loss: mean of $-\log$ posterior of the origin, among the patterns that it was told apart from.
+        accuracy: how often the origin came first.
+        beta: the sharpness at which its posterior is calibrated.
+    """
+
+    name: str
+    log_loss: float
+    accuracy: float
+    beta: float
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """What happens to copies, in numbers; `print` it for words.
+
+    Attributes:
+        shifts: of each dimension.
+        shifted: how many of them are shifted by more than chance.
+        signs: whether the sign of the shift is drawn anew for every copy.
+        gain: median factor between a kept value and its origin.
+        noise: median standard deviation of what is kept.
+        garbage_rate: share of the observed entries that have nothing to do with their origin.
+        missing_rate: share of the entries that are not observed.
+        gaps_speak: whether what is missing says something about the origin.
+        wrong_pairs: how many pairs look like they stand beside the wrong origin.
+        fits: whether a mixture of kept, garbage and missing describes the copies about as well as anything tried.
+    """
+
+    shifts: tuple[float, ...]
+    shifted: int
+    signs: bool
+    gain: float
+    noise: float
+    garbage_rate: float
+    missing_rate: float
+    gaps_speak: bool
+    wrong_pairs: int
+    fits: bool
+
+    @property
+    def largest_shift(self) -> float:
+        return max(map(abs, self.shifts), default=0.0)
+
+    def __str__(self) -> str:
+        return ("Copies are " if self.fits else "No simple form fits; the closest says that copies are ") + (
+            f"{self._shift()}, noise {self.noise:.2g}{self._gain()}, "
+            f"{100 * self.garbage_rate:.0f} % of the entries are garbage{self._missing()}.{self._wrong()}"
+        )
+
+    def _shift(self) -> str:
+        if not self.shifted:
+            return "not shifted"
+        sign = ", up or down anew each time" if self.signs else ""
+        return f"shifted by up to {self.largest_shift:.2g} ({self.shifted} of {len(self.shifts)} dimensions{sign})"
+
+    def _gain(self) -> str:
+        return "" if abs(self.gain - 1) < 0.02 else f", gain {self.gain:.2g}"
+
+    def _missing(self) -> str:
+        if not self.missing_rate:
+            return ""
+        speak = "which says something about the origin" if self.gaps_speak else "which says nothing about the origin"
+        return f", {100 * self.missing_rate:.0f} % are missing, {speak}"
+
+    def _wrong(self) -> str:
+        return f" {self.wrong_pairs} pairs look wrong and hardly count." if self.wrong_pairs else ""
+
+
+@dataclass(frozen=True)
 class FitReport:
     """How a memory was fitted; `print` it.
 
@@ -15,6 +88,10 @@ class FitReport:
         loss: and after the last.
         converged: whether the solver met its own stopping rule; None if it has none.
         seconds: wall time.
+        chosen: the similarity that was chosen among others, if it was.
+        trials: how each of them did on pairs whose origins it had not seen, best first.
+        corruption: what was found out about the copies.
+        groups: how many groups have a corruption of their own.
     """
 
     solver: str
@@ -24,11 +101,29 @@ class FitReport:
     loss: float
     converged: bool | None = None
     seconds: float = 0.0
+    chosen: str | None = None
+    trials: tuple[Trial, ...] = ()
+    corruption: Corruption | None = None
+    groups: int = 0
 
     def __str__(self) -> str:
+        if self.chosen is not None:
+            return self._story(self.chosen)
         end = {True: "converged", False: "stopped before it converged", None: "done"}[self.converged]
         seen = f"{self.pairs} pairs" if self.pairs else "the patterns alone"
         return (
             f"{self.solver}: loss {self.loss_before:.3f} -> {self.loss:.3f} from {seen}, "
             f"{end} after {self.steps} steps, {self.seconds:.1f} s."
+        )
+
+    def _story(self, chosen: str) -> str:
+        if self.corruption is None:
+            return f"Chosen: {chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
+        best = next(trial for trial in self.trials if trial.name == chosen)
+        others = [f"{trial.name} {trial.log_loss:.2f}" for trial in self.trials if trial.name != chosen]
+        beside = f"; then {', '.join(others)}" if others else ""
+        groups = f" {self.groups} groups have a corruption of their own." if self.groups else ""
+        return (
+            f"{self.corruption} Chosen: {chosen} (held-out log-loss {best.log_loss:.2f}{beside}).{groups} "
+            f"{self.pairs} pairs, {self.seconds:.1f} s."
         )

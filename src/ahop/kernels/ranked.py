@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._blocks import CACHE_BYTES, blocks
+from ahop._blocks import CACHE_BYTES, pair_blocks
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.kernels.sorting import sort_ascending_
 
@@ -76,7 +76,5 @@ def _needs_gradient(rule: PerDimensionRule, patterns: Tensor, queries: Tensor) -
 
 def _sorted_blocks(rule: PerDimensionRule, patterns: Tensor, queries: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
     row_bytes = patterns.shape[1] * patterns.element_size()
-    for columns in blocks(len(patterns), row_bytes, CACHE_BYTES):
-        block = patterns[columns]
-        for rows in blocks(len(queries), row_bytes * len(block), CACHE_BYTES):
-            yield rows, columns, sort_ascending_(rule(block, queries[rows]))
+    for rows, columns in pair_blocks(len(queries), len(patterns), row_bytes, CACHE_BYTES):
+        yield rows, columns, sort_ascending_(rule(patterns[columns], queries[rows]))

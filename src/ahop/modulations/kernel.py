@@ -7,7 +7,9 @@ from torch import nn
 from typing_extensions import override
 
 from ahop._checks import check_count
+from ahop._observed import holds_nan
 from ahop._typing import Patterns
+from ahop.errors import UndefinedError
 from ahop.modulations.base import Modulation
 
 
@@ -35,5 +37,10 @@ class KernelModulation(Modulation):
 
     @override
     def forward(self, patterns: Patterns) -> Patterns:
+        if holds_nan(patterns):
+            raise UndefinedError(
+                "A kernel mixes all dimensions and cannot leave out those that were not observed (NaN). Fill them "
+                "first, or use `Unmodulated`."
+            )
         kernel = self.kernel.to(patterns.dtype)
         return patterns @ kernel.mT @ kernel

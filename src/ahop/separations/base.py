@@ -21,6 +21,8 @@ class Separation(Component, ABC):
 
     is_distribution: bool = True
     is_convex: bool = True
+    # How much scores are sharpened; one where a separation has no such number.
+    beta: float = 1.0
 
     @abstractmethod
     def forward(self, scores: Scores) -> Weights: ...

@@ -5,7 +5,7 @@ from typing import final
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._numbers import saturate
+from ahop._numbers import lowest, saturate
 from ahop._typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 
@@ -14,7 +14,8 @@ from ahop.separations.base import Separation
 class Power(Separation):
     r"""$\mathrm{sep}(s) = s^k$, potential $\sum_n s_n^{k+1} / (k+1)$. With $k = 1$, the original Hopfield network.
 
-    The potential is convex for odd $k$ only.
+    The potential is convex for odd $k$ only. A pair that nothing is known about, whose score is the lowest finite
+    number, has no weight.
 
     Paper:
         Table 1, Hop and D-Hop.
@@ -33,9 +34,13 @@ class Power(Separation):
 
     @override
     def forward(self, scores: Scores) -> Weights:
-        return saturate(scores**self.exponent)
+        return saturate(_known(scores) ** self.exponent)
 
     @override
     def potential(self, scores: Scores) -> PerQuery:
-        addends = saturate(scores ** (self.exponent + 1)) / (self.exponent + 1)
+        addends = saturate(_known(scores) ** (self.exponent + 1)) / (self.exponent + 1)
         return saturate(addends.sum(-1))
+
+
+def _known(scores: Scores) -> Scores:
+    return scores.masked_fill(scores == lowest(scores.dtype), 0)

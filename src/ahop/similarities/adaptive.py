@@ -50,6 +50,7 @@ class AdaptiveSimilarity(LinearSimilarity):
         super().__init__()
         self.dimensions = check_count("dimensions", dimensions)
         self.footprints = nn.ModuleList(FootprintSimilarity(base, dimensions) for base in check_bases(bases))
+        self.silence_is_evidence = any(part.silence_is_evidence for part in self._parts())
         self.betas = nn.Parameter(torch.ones(len(self.footprints)))
 
     @override
@@ -60,6 +61,8 @@ class AdaptiveSimilarity(LinearSimilarity):
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         terms = [beta * part.forward(patterns, queries) for beta, part in zip(self.betas, self._parts(), strict=True)]
         return torch.stack(terms).sum(0) if len(terms) > 1 else terms[0]
+
+    partial = forward
 
     @override
     def features(self, patterns: Patterns, queries: Queries) -> Features:

@@ -1,31 +1,54 @@
 """What a similarity promises."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
+from ahop._blocks import CACHE_BYTES, pair_blocks
 from ahop._component import Component
-from ahop._numbers import saturate
+from ahop._numbers import all_finite, lowest, saturate
+from ahop._observed import filled, holds_nan, observed, shared_dimensions
 from ahop._typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
+from ahop.errors import UndefinedError
 
 
 class Similarity(Component, ABC):
     r"""$s_{bn} = \mathrm{sim}(\xi_n, x_b)$: patterns (n, d) and queries (b, d) to scores (b, n).
 
-    Leading batch axes are allowed on both. `forward` is the formula in the dtype it is given; calling the object
-    also mends overflow: what does not fit float32 is computed in float64 and held at the largest finite number.
+    Leading batch axes are allowed on both. `forward` is the formula in the dtype it is given, for complete data.
+    Calling the object also mends overflow: what does not fit float32 is computed in float64 and held at the largest
+    finite number. And it understands NaN as "not observed", by `partial`: a pair with no dimension that was observed
+    on both sides has no evidence for it, and gets the lowest finite number. Compiled, it is `forward` and no more.
+
+    Attributes:
+        silence_is_evidence: the formulas themselves know what a NaN says; they get the data as they are, and no score
+            is put in the place of theirs.
     """
+
+    silence_is_evidence: bool = False
 
     @abstractmethod
     def forward(self, patterns: Patterns, queries: Queries) -> Scores: ...
 
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        """The formula for data with NaN in it, from what was observed. Pairs that share nothing may get any number."""
+        raise UndefinedError(
+            f"{self!r} does not say what it makes of values that were not observed (NaN). Fill them first, or write "
+            "its method `partial`."
+        )
+
     def __call__(self, patterns: Patterns, queries: Queries) -> Scores:
-        scores: Scores = super().__call__(patterns, queries)
-        if torch.compiler.is_compiling() or bool(torch.isfinite(scores).all()):
-            return scores
-        wide: Scores = super().__call__(patterns.double(), queries.double())
-        return saturate(wide, scores.dtype)
+        has_gaps = not self.silence_is_evidence and holds_nan(patterns, queries)
+        formula = self.partial if has_gaps else super().__call__
+        scores: Scores = formula(patterns, queries)
+        if not torch.compiler.is_compiling() and not all_finite(scores):
+            scores = saturate(formula(patterns.double(), queries.double()), scores.dtype)
+        if has_gaps:
+            return scores.masked_fill(shared_dimensions(patterns, queries) == 0, lowest(scores.dtype))
+        return scores
 
     def rows(self, indices: Indices | slice) -> "Similarity":
         """The similarity for some of the stored patterns only. The same object, unless it knows patterns one by one."""
@@ -39,13 +62,38 @@ class Similarity(Component, ABC):
 class DecomposableSimilarity(Similarity):
     r"""$\mathrm{sim}(\xi, x) = \sum_i \mathrm{sim}(\xi_i, x_i)$: what a footprint can be made of.
 
+    A dimension that was not observed on both sides counts as the average of those that were.
+
     Paper:
         [eqn:decomposable].
     """
 
     @abstractmethod
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
-        """The addends (b, n, d), in a new tensor that the caller may overwrite."""
+        """The addends (b, n, d) of complete data, in a new tensor that the caller may overwrite."""
+
+    def addends(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        """The same for data with NaN in it: each gap holds the mean of what was observed of its pair, zero if none."""
+        if self.silence_is_evidence or not holds_nan(patterns, queries):
+            return self.per_dimension(patterns, queries)
+        mask = observed(queries).unsqueeze(-2) * observed(patterns).unsqueeze(-3)
+        values = self.per_dimension(filled(patterns), filled(queries)) * mask
+        mean = values.sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp_min(1)
+        return torch.lerp(mean, values, mask)  # exact at both ends
+
+    def rule_for(self, patterns: Patterns, queries: Queries) -> Callable[[Tensor, Tensor], Tensor]:
+        """The cheaper of the two that is right for this data and any part of it: for those who walk it in blocks."""
+        return self.addends if holds_nan(patterns, queries) else self.per_dimension
+
+    @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        if patterns.ndim > 2:
+            return self.addends(patterns, queries).sum(-1)
+        scores = queries.new_empty(len(queries), len(patterns))
+        pair_bytes = 8 * patterns.shape[1] * patterns.element_size()  # what `addends` holds at a time, roughly
+        for rows, columns in pair_blocks(len(queries), len(patterns), pair_bytes, CACHE_BYTES):
+            scores[rows, columns] = self.addends(patterns[columns], queries[rows]).sum(-1)
+        return scores
 
 
 class LinearSimilarity(Similarity):

@@ -4,6 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
+from ahop._observed import extrapolation, filled
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
@@ -19,6 +20,10 @@ class DotSimilarity(DecomposableSimilarity):
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         return queries @ patterns.mT
+
+    @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        return (filled(queries) @ filled(patterns).mT) * extrapolation(patterns, queries)
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:

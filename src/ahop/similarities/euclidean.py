@@ -4,6 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
+from ahop._observed import centred, extrapolation, filled, observed
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
@@ -26,6 +27,13 @@ class EuclideanSimilarity(DecomposableSimilarity):
         patterns, queries = patterns - centre, queries - centre
         lengths = queries.square().sum(-1).unsqueeze(-1) + patterns.square().sum(-1).unsqueeze(-2)
         return (2 * (queries @ patterns.mT) - lengths).clamp_max(0)
+
+    @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        scale, in_patterns, in_queries = extrapolation(patterns, queries), observed(patterns), observed(queries)
+        patterns, queries = map(filled, centred(patterns, queries))
+        lengths = queries.square() @ in_patterns.mT + in_queries @ patterns.square().mT
+        return (2 * (queries @ patterns.mT) - lengths).clamp_max(0) * scale
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:

@@ -22,7 +22,7 @@ def footprint(base: DecomposableSimilarity, patterns: Patterns, queries: Queries
     Paper:
         [eqn:ftpt]; equal to the maximum over all $\binom{d}{k}$ subspaces by [thm:equiv]; Section 3.2 [sec:sim_ftpt].
     """
-    values = base.per_dimension(patterns, queries)
+    values = base.addends(patterns, queries)
     return torch.sort(values, dim=-1, descending=True).values.cumsum(-1)
 
 
@@ -38,6 +38,7 @@ class FootprintSimilarity(LinearSimilarity):
         super().__init__()
         self.base = check_kind("base", base, DecomposableSimilarity)
         self.dimensions = check_count("dimensions", dimensions)
+        self.silence_is_evidence = base.silence_is_evidence
         self.weights = nn.Parameter(torch.zeros(dimensions))
         with torch.no_grad():
             self.weights[-1] = 1
@@ -49,12 +50,14 @@ class FootprintSimilarity(LinearSimilarity):
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         rank_weights = rank_weights_of(self.weights).to(patterns.dtype)
-        return ranked_scores(self.base.per_dimension, rank_weights, patterns, queries)
+        return ranked_scores(self.base.rule_for(patterns, queries), rank_weights, patterns, queries)
+
+    partial = forward
 
     @override
     def features(self, patterns: Patterns, queries: Queries) -> Features:
         with torch.no_grad():
-            return sort_ascending_(self.base.per_dimension(patterns, queries)).flip(-1)
+            return sort_ascending_(self.base.addends(patterns, queries)).flip(-1)
 
     @property
     @override

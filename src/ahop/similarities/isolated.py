@@ -31,6 +31,7 @@ class IsolatedSimilarity(Similarity):
         self.count = check_count("count", count)
         self.dimensions = check_count("dimensions", dimensions)
         self.bases = nn.ModuleList(check_bases(bases))
+        self.silence_is_evidence = any(base.silence_is_evidence for base in self._bases())
         self.weights = nn.Parameter(_base_weights(len(self.bases), count, dimensions))
 
     @override
@@ -46,7 +47,10 @@ class IsolatedSimilarity(Similarity):
             )
         rank_weights = rank_weights_of(self.weights).to(patterns.dtype)
         terms = zip(self._bases(), rank_weights, strict=True)
-        return torch.stack([ranked_scores(base.per_dimension, u, patterns, queries) for base, u in terms]).sum(0)
+        scores = [ranked_scores(base.rule_for(patterns, queries), u, patterns, queries) for base, u in terms]
+        return torch.stack(scores).sum(0)
+
+    partial = forward
 
     @override
     def rows(self, indices: Indices | slice) -> "IsolatedSimilarity":

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from ahop._checks import check_count
 from ahop._numbers import block_diagonal
+from ahop._observed import centred, extrapolation, filled, holds_nan, observed
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
 
@@ -43,6 +44,15 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
         return 2 * (queries * precision) @ patterns.mT + of_queries - of_patterns
 
     @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        scale, in_patterns, in_queries = extrapolation(patterns, queries), observed(patterns), observed(queries)
+        patterns, queries = map(filled, centred(patterns, queries))
+        precision, slope = self.precision.to(patterns.dtype), self.slope.to(patterns.dtype)
+        of_queries = ((slope - precision * queries) * queries) @ in_patterns.mT
+        of_patterns = in_queries @ ((slope + precision * patterns) * patterns).mT
+        return (2 * (queries * precision) @ patterns.mT + of_queries - of_patterns) * scale
+
+    @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
         difference = queries.unsqueeze(-2) - patterns.unsqueeze(-3)
         return (self.slope.to(difference.dtype) - self.precision.to(difference.dtype) * difference) * difference
@@ -51,7 +61,11 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
     def features(self, patterns: Patterns, queries: Queries) -> Features:
         with torch.no_grad():
             difference = queries.unsqueeze(-2) - patterns.unsqueeze(-3)
-            return torch.cat([-difference.square(), difference], dim=-1)
+            features = torch.cat([-difference.square(), difference], dim=-1)
+            if not holds_nan(patterns, queries):
+                return features
+            # What was observed, scaled up, and not means in the gaps: only this gives the score for all coefficients.
+            return filled(features) * extrapolation(patterns, queries).unsqueeze(-1)
 
     @property
     @override

@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from ahop._checks import check_count
 from ahop._component import Component
-from ahop._typing import Origins, Patterns, PerPattern, Queries, Scores
+from ahop._typing import Origins, Patterns, PerDimension, PerPattern, Queries, Scores
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
 
 
@@ -36,6 +36,9 @@ class Variant(Component, ABC):
         [def:var-dis].
     """
 
+    # Whether `log_likelihood` knows what to make of NaN, a value that was not observed.
+    understands_gaps: bool = False
+
     @abstractmethod
     def corrupt(self, originals: Queries, generator: Generator) -> Queries:
         """One damaged copy of each row."""
@@ -43,6 +46,10 @@ class Variant(Component, ABC):
     def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
         r"""$\log p(x_b \mid \xi_n)$, (b, n)."""
         raise UndefinedError(f"{self!r} has no closed-form likelihood. Learn one from its samples: `ahop.fit`.")
+
+    def evidence(self, patterns: Patterns, queries: Queries) -> Scores:
+        r"""$\log p(x_b \mid \xi_n)$ up to a number for each query; fitted variants count from no stored pattern."""
+        return self.log_likelihood(patterns, queries)
 
     def sample(
         self, patterns: Patterns, count: int, seed: int | Generator = 0, log_prior: PerPattern | None = None
@@ -57,6 +64,14 @@ class Variant(Component, ABC):
             origins = torch.multinomial(rates, count, replacement=True, generator=generator)
         originals = patterns.detach().cpu()[origins]
         return Pairs(origins.to(patterns.device), self.corrupt(originals, generator).to(patterns))
+
+
+class FactorisedVariant(Variant):
+    """A variant that corrupts each dimension alone and knows what a query of no stored pattern looks like."""
+
+    @abstractmethod
+    def evidence_per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        r"""$\log p(x_i \mid \xi_i) - \log p_0(x_i)$, (b, n, d): above zero where a dimension speaks for the pattern."""
 
 
 def as_parameter(name: str, value: float | Tensor | list[float]) -> Tensor:

@@ -42,7 +42,7 @@ class MaskedVariant(Variant):
 
     @override
     def corrupt(self, originals: Queries, generator: Generator) -> Queries:
-        redrawn = torch.rand(originals.shape, generator=generator) < self.rate
+        redrawn = (torch.rand(originals.shape, generator=generator) < self.rate) & ~originals.isnan()
         values = torch.rand(originals.shape, generator=generator, dtype=originals.dtype)
         return torch.where(redrawn, self.low + (self.high - self.low) * values, originals)
 

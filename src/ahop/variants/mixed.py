@@ -84,6 +84,7 @@ class MixedVariant(Variant):
         redrawn = torch.rand(originals.shape, generator=generator).argsort(-1)[:, : self.redrawn(dimensions)]
         garbage = 2 * torch.rand(redrawn.shape, generator=generator, dtype=originals.dtype) - 1
         queries.scatter_(-1, redrawn, garbage)
+        queries = queries.masked_fill(originals.isnan(), torch.nan)  # nothing was there to be redrawn
         if self.signs == "constant":
             return queries + self.constant_bias(dimensions).to(queries)
         return queries + self.bias * _signs((count, dimensions), generator).to(queries)

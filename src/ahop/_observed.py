@@ -1,0 +1,45 @@
+"""NaN means "not observed": finding the gaps, and arithmetic that leaves them out.
+
+Gaps are masked by zeros and ones in the dtype of the data: torch is several times slower with booleans.
+"""
+
+import torch
+from torch import Tensor
+
+from ahop._typing import Patterns, Queries, Scores
+
+
+def holds_nan(*tensors: Tensor) -> bool:
+    """Whether something was not observed; compiled code does not ask. A maximum shows it, and is as fast as memory."""
+    if torch.compiler.is_compiling():
+        return False
+    return any(each.numel() > 0 and bool(each.detach().amax().isnan()) for each in tensors)
+
+
+def filled(values: Tensor) -> Tensor:
+    """Zero where nothing was observed. To be done before the arithmetic: a NaN behind it would spoil the gradient."""
+    return values.nan_to_num(0.0, torch.inf, -torch.inf)
+
+
+def observed(values: Tensor) -> Tensor:
+    """One where something was observed, zero elsewhere."""
+    values = values.detach()
+    mask: Tensor = torch.eq(values, values, out=torch.empty_like(values))  # NaN alone is not equal to itself
+    return mask
+
+
+def shared_dimensions(patterns: Patterns, queries: Queries) -> Scores:
+    """How many dimensions were observed on both sides of each pair."""
+    return observed(queries) @ observed(patterns).mT
+
+
+def extrapolation(patterns: Patterns, queries: Queries) -> Scores:
+    """What leads from the sum over the shared dimensions of a pair to all of them; where none is shared, any number."""
+    return patterns.shape[-1] / shared_dimensions(patterns, queries).clamp_min(1)
+
+
+def centred(patterns: Patterns, queries: Queries) -> tuple[Patterns, Queries]:
+    """Both moved to the centre of what was observed of the patterns. The gaps stay."""
+    stored = patterns.detach()
+    centre = filled(stored).sum(-2, keepdim=True) / observed(stored).sum(-2, keepdim=True).clamp_min(1)
+    return patterns - centre, queries - centre

@@ -1,0 +1,19 @@
+"""Packages that only some parts need: looked for when those are used, and asked for by name if they are absent."""
+
+from types import ModuleType
+
+from ahop.errors import MissingPackageError
+
+
+def pyplot() -> ModuleType:
+    """`matplotlib.pyplot`, for pictures."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise _missing("matplotlib", "plots") from error
+    found: ModuleType = pyplot
+    return found
+
+
+def _missing(package: str, extra: str) -> MissingPackageError:
+    return MissingPackageError(f"This needs {package}, which is not installed. `pip install 'ahop[{extra}]'`.")

@@ -1,0 +1,64 @@
+"""When a dimension is not observed: does that say anything about the origin?"""
+
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+from typing_extensions import override
+
+from ahop._checks import check_count
+from ahop._component import Component
+from ahop._typing import Patterns, Queries, Scores
+
+
+@final
+class Missingness(Component):
+    r"""$P(x_i \text{ missing} \mid \xi_i) = \sigma(\ell_i + \delta(\xi_i))$.
+
+    Each dimension has its own rate, and each level of the stored value moves it; "not observed in the pattern either"
+    is one more level. With all $\delta = 0$ a gap says nothing.
+    """
+
+    base: Tensor
+    edges: Tensor
+    shifts: Tensor
+
+    def __init__(self, dimensions: int, levels: int = 8) -> None:
+        super().__init__()
+        self.dimensions, self.levels = check_count("dimensions", dimensions), check_count("levels", levels)
+        self.register_buffer("base", torch.full((dimensions,), -5.0))
+        self.register_buffer("edges", torch.zeros(dimensions, levels - 1))
+        self.register_buffer("shifts", torch.zeros(levels + 1))
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"dimensions": self.dimensions, "levels": self.levels}
+
+    @property
+    def is_evidence(self) -> bool:
+        return bool(self.shifts.any())
+
+    def level(self, patterns: Patterns) -> Tensor:
+        """The level (n, d) of each stored value; the last is for those that are not there."""
+        # In the precision of the edges: a value that an edge was made of must not pass it by its rounding.
+        level = (patterns.to(self.edges.dtype).unsqueeze(-1) > self.edges).sum(-1)
+        return level.masked_fill(torch.isnan(patterns), self.levels)
+
+    def rates(self, patterns: Patterns) -> Tensor:
+        """How likely each dimension goes missing, (n, d)."""
+        return torch.sigmoid(self.base.to(patterns.dtype) + self.shifts.to(patterns.dtype)[self.level(patterns)])
+
+    def evidence_terms(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
+        """What a gap and what a value say for each pattern, (n, d) each, against the rate of the dimension alone."""
+        base = self.base.to(patterns.dtype)
+        moved = base + self.shifts.to(patterns.dtype)[self.level(patterns)]
+        return logsigmoid(moved) - logsigmoid(base), logsigmoid(-moved) - logsigmoid(-base)
+
+    def evidence(self, patterns: Patterns, queries: Queries) -> Scores:
+        """The sum over the dimensions, (b, n), as one matrix product."""
+        if not self.is_evidence:
+            return patterns.new_zeros(*queries.shape[:-1], patterns.shape[-2])
+        gap, value = self.evidence_terms(patterns)
+        missing = torch.isnan(queries).to(patterns.dtype)
+        return missing @ (gap - value).mT + value.sum(-1).unsqueeze(-2)

@@ -1,0 +1,47 @@
+"""Any similarity, once the bias is off."""
+
+from typing import final
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from ahop._checks import check_count, check_kind
+from ahop._typing import Patterns, PerDimension, Queries, Scores
+from ahop.similarities.base import DecomposableSimilarity
+
+
+@final
+class DebiasedSimilarity(DecomposableSimilarity):
+    r"""$s(\xi, x) = \mathrm{base}(\xi, x - b)$.
+
+    A shift that all queries share is taken off before they are compared. Decomposable, so a footprint can stand on it.
+    """
+
+    bias: Tensor
+
+    def __init__(self, base: DecomposableSimilarity, dimensions: int) -> None:
+        super().__init__()
+        self.base = check_kind("base", base, DecomposableSimilarity)
+        self.dimensions = check_count("dimensions", dimensions)
+        self.register_buffer("bias", torch.zeros(dimensions))
+        self.silence_is_evidence = base.silence_is_evidence
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"base": self.base, "dimensions": self.dimensions}
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        return self.base.forward(patterns, self._moved(queries))
+
+    @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        return self.base.partial(patterns, self._moved(queries))
+
+    @override
+    def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        return self.base.per_dimension(patterns, self._moved(queries))
+
+    def _moved(self, queries: Queries) -> Queries:
+        return queries - self.bias.to(queries.dtype)

@@ -1,0 +1,198 @@
+"""A corruption that is learned: each dimension kept, garbage, or missing."""
+
+from math import log, pi
+from typing import final
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import softplus
+from typing_extensions import override
+
+from ahop._blocks import pair_blocks
+from ahop._checks import check_count
+from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
+from ahop.missingness import Missingness
+from ahop.variants.base import FactorisedVariant
+from ahop.variants.density import StepDensity
+
+# How many quantiles of each dimension stand for the population that unknown origins come from.
+POPULATION = 33
+# A distance whose square is beyond doubt, and still a number in float32.
+FAR = 1e18
+# Its exponential is a normal number in float32, and so is its inverse.
+EXPONENT = 80.0
+# Small enough for the inner caches: each block is walked several times.
+BLOCK_BYTES = 2**18
+
+
+@final
+class MixtureVariant(FactorisedVariant):
+    r"""$p(x_i \mid \xi_i) = (1 - g_i)\,\mathcal N(x_i; a_i \xi_i + b_i, \sigma_i^2) + g_i\,G(x_i)$, unless missing.
+
+    Kept with its gain, bias and noise, or replaced by garbage of a density that all dimensions share; or not observed,
+    which is NaN and has a rate of its own. Every number is learned from pairs, see `ahop.fit`.
+
+    Args:
+        signs: the bias of a kept dimension is $+b_i$ or $-b_i$, drawn anew for every query.
+    """
+
+    understands_gaps = True
+    gain: Tensor
+    bias: Tensor
+    std: Tensor
+    garbage_rate: Tensor
+    centre: Tensor
+    scale: Tensor
+    population: Tensor
+
+    def __init__(self, dimensions: int, signs: bool = False) -> None:
+        super().__init__()
+        self.dimensions, self.signs = check_count("dimensions", dimensions), bool(signs)
+        self.register_buffer("gain", torch.ones(dimensions))
+        self.register_buffer("bias", torch.zeros(dimensions))
+        self.register_buffer("std", torch.ones(dimensions))
+        self.register_buffer("garbage_rate", torch.full((dimensions,), 0.01))
+        # Garbage is looked up at (x - centre) / scale: where dimensions have units of their own, so has their garbage.
+        self.register_buffer("centre", torch.zeros(dimensions))
+        self.register_buffer("scale", torch.ones(dimensions))
+        self.register_buffer("population", torch.zeros(dimensions, POPULATION))
+        self.garbage = StepDensity()
+        self.missingness = Missingness(dimensions)
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"dimensions": self.dimensions, "signs": self.signs}
+
+    @property
+    def shift(self) -> Tensor:
+        """What all copies share: the bias, unless its sign is drawn anew for each."""
+        return torch.zeros_like(self.bias) if self.signs else self.bias
+
+    @override
+    def corrupt(self, originals: Queries, generator: Generator) -> Queries:
+        shape, dtype = tuple(originals.shape), originals.dtype
+        bias = self.bias.to(dtype)
+        if self.signs:
+            bias = bias * (2 * torch.randint(0, 2, shape, generator=generator) - 1)
+        noise = torch.randn(shape, generator=generator, dtype=dtype)
+        queries = self.gain.to(dtype) * originals + bias + self.std.to(dtype) * noise
+        garbage = self.centre + self.scale * self.garbage.sample(shape, generator)
+        redrawn = torch.rand(shape, generator=generator) < self.garbage_rate
+        queries = torch.where(redrawn & ~torch.isnan(originals), garbage.to(dtype), queries)
+        missing = torch.rand(shape, generator=generator) < self.missingness.rates(originals)
+        return queries.masked_fill(missing, torch.nan)
+
+    @override
+    def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
+        return self.evidence(patterns, queries) + self.log_background(queries).unsqueeze(-1)
+
+    def log_background(self, queries: Queries) -> PerQuery:
+        r"""$\log p_0(x)$: the query of an origin that is not stored, dimension by dimension."""
+        missing = torch.isnan(queries)
+        base = self.missingness.base.to(queries.dtype)
+        gaps = -softplus(torch.where(missing, -base, base))
+        values = self._log_marginal(torch.where(missing, 0, queries))
+        return (gaps + values.masked_fill(missing, 0)).sum(-1)
+
+    @override
+    def evidence(self, patterns: Patterns, queries: Queries) -> Scores:
+        """The sum of `evidence_per_dimension`; without gradients nothing of its size is ever held."""
+        if torch.is_grad_enabled() and (patterns.requires_grad or queries.requires_grad):
+            return self.evidence_per_dimension(patterns, queries).sum(-1)
+        asked, sharpness, alone = self._of_queries(queries)
+        stored, seen = self._of_patterns(patterns)
+        scores = alone @ seen.mT + self.missingness.evidence(patterns, queries)
+        shift = self._shift_in_stds(queries.dtype)
+        shifts = [shift, -shift] if self.signs else [torch.zeros_like(shift)]
+        sharpness = sharpness - log(len(shifts))
+        in_range = not len(queries) or float(sharpness.max()) < EXPONENT
+        pair_bytes = patterns.shape[1] * patterns.element_size()
+        for rows, columns in pair_blocks(len(queries), len(patterns), pair_bytes, BLOCK_BYTES):
+            deviations = [(asked[rows] - each).unsqueeze(1) - stored[columns] for each in shifts]
+            exponents = [
+                torch.addcmul(sharpness[rows].unsqueeze(1), each, each, value=-0.5, out=each) for each in deviations
+            ]
+            scores[rows, columns] += _log_one_plus_(exponents, in_range).sum(-1)
+        return scores
+
+    @override
+    def evidence_per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        asked, sharpness, alone = self._of_queries(queries)
+        stored, seen = self._of_patterns(patterns)
+        deviation = asked.unsqueeze(-2) - stored.unsqueeze(-3)
+        shift = self._shift_in_stds(queries.dtype)
+        exponent = _log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
+        values = softplus(exponent + sharpness.unsqueeze(-2)) + alone.unsqueeze(-2) * seen.unsqueeze(-3)
+        gap, value = self.missingness.evidence_terms(patterns)
+        missing = torch.isnan(queries).unsqueeze(-2)
+        return values + torch.where(missing, gap.unsqueeze(-3), value.unsqueeze(-3))
+
+    def _of_queries(self, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
+        """Places in standard deviations, how much a match there is worth, and what is said without one; all (b, d).
+
+        A value that was not observed is worth nothing, which spares the pairs a mask.
+        """
+        unseen = torch.isnan(queries)
+        queries = torch.where(unseen, 0, queries)
+        std = self.std.to(queries.dtype)
+        garbage = self._log_garbage(queries)
+        worth = self._log_kept_rate(queries.dtype) - std.log() - 0.5 * log(2 * pi) - garbage
+        alone = garbage - self._log_marginal(queries)
+        place = queries if self.signs else queries - self.bias.to(queries.dtype)
+        return place / std, worth.masked_fill(unseen, -FAR), alone.masked_fill(unseen, 0)
+
+    def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
+        """Places in standard deviations, too far away to match anything where not observed; and where observed."""
+        absent = torch.isnan(patterns)
+        expected = self.gain.to(patterns.dtype) * torch.where(absent, 0, patterns) / self.std.to(patterns.dtype)
+        return expected.masked_fill(absent, FAR), (~absent).to(patterns.dtype)
+
+    def _shift_in_stds(self, dtype: torch.dtype) -> Tensor:
+        return (self.bias / self.std).to(dtype)
+
+    def _log_garbage(self, queries: Queries) -> Tensor:
+        r"""$\log g_i G(x_i)$."""
+        scale = self.scale.to(queries.dtype)
+        place = (queries - self.centre.to(queries.dtype)) / scale
+        return self.garbage.log_prob(place) - scale.log() + self.garbage_rate.to(queries.dtype).log()
+
+    def _log_kept_rate(self, dtype: torch.dtype) -> Tensor:
+        return torch.log1p(-self.garbage_rate.to(dtype))
+
+    def _log_marginal(self, queries: Queries) -> Tensor:
+        r"""$\log p_0(x_i)$: the mean over the population's quantiles, each as wide as the gap to its neighbours."""
+        population = self.gain.to(queries.dtype).unsqueeze(-1) * self.population.to(queries.dtype)
+        reach = torch.nn.functional.pad(population, (1, 1), mode="replicate")
+        gaps = (reach[:, 2:] - reach[:, :-2]) / 2
+        std = torch.hypot(self.std.to(queries.dtype).unsqueeze(-1), gaps)  # no square leaves the range of float32
+        bias = self.bias.to(queries.dtype).unsqueeze(-1)
+        total = None
+        for place in range(POPULATION):
+            deviation = queries - population[:, place] - (0 if self.signs else bias.squeeze(-1))
+            deviation = deviation / std[:, place]
+            shift = bias.squeeze(-1) / std[:, place]
+            exponent = _log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
+            bump = exponent - std[:, place].log()
+            total = bump if total is None else torch.logaddexp(total, bump)
+        assert total is not None
+        kept = total - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(queries.dtype)
+        return torch.logaddexp(kept, self._log_garbage(queries))
+
+
+def _log_one_plus_(exponents: list[Tensor], in_range: bool) -> Tensor:
+    r"""$\log(1 + \sum e^t)$, in place, to the last digit that a sum over dimensions can show.
+
+    The functions of torch that keep all digits of small results take ten times as long.
+    """
+    if not in_range:
+        return softplus(torch.logsumexp(torch.stack(exponents), 0))
+    total = exponents[0].clamp_min_(-EXPONENT).exp_()
+    for more in exponents[1:]:
+        total += more.clamp_min_(-EXPONENT).exp_()
+    return total.add_(1).log_()
+
+
+def _log_two_bumps(deviation: Tensor, shift: Tensor) -> Tensor:
+    r"""$\log \tfrac12 (e^{-(z - s)^2/2} + e^{-(z + s)^2/2})$."""
+    product = (deviation * shift).abs()
+    return product - 0.5 * (deviation.square() + shift.square()) + torch.log1p(torch.exp(-2 * product)) - log(2)

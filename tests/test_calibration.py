@@ -1,0 +1,257 @@
+"""Probabilities that mean what they say: of the origins, and of none being stored."""
+
+from math import isfinite, log
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop._numbers import lowest
+from ahop.calibration import UnknownDetector, score_features
+from ahop.fitting.calibration import best_sharpness, fit_detector, log_loss
+from tests.catalogue import moved_detector
+from tests.strategies import score_rows, seeds
+
+EVEN = torch.ones(2000)
+
+
+def drawn(beta: float, count: int = 2000, patterns: int = 30, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Scores, and origins that are drawn from their softmax at that sharpness."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = 2 * torch.randn(count, patterns, generator=generator, dtype=torch.float64) / beta
+    origins = torch.multinomial(torch.softmax(beta * scores, -1), 1, generator=generator).squeeze(-1)
+    return scores, origins
+
+
+def separable(count: int, patterns: int = 10) -> tuple[Tensor, Tensor]:
+    origins = torch.arange(count) % patterns
+    return torch.randn(count, patterns).scatter_add(1, origins[:, None], torch.full((count, 1), 50.0)), origins
+
+
+# The sharpness of a posterior.
+
+
+@pytest.mark.parametrize("beta", [1e-6, 0.05, 0.7, 5.0, 1e6])
+def test_the_sharpness_is_that_which_the_origins_were_drawn_with(beta: float) -> None:
+    assert best_sharpness(*drawn(beta), EVEN) == pytest.approx(beta, rel=0.15)
+
+
+@given(seed=seeds)
+def test_a_sharpness_knows_no_units_and_no_offsets(seed: int) -> None:
+    scores, origins = drawn(1.0, count=50, patterns=6, seed=seed)
+    weights, offsets = torch.ones(50), torch.randn(50, 1, dtype=torch.float64)
+    plain = best_sharpness(scores, origins, weights)
+    assert best_sharpness(1e5 * scores, origins, weights) * 1e5 == pytest.approx(plain)
+    assert best_sharpness(scores + offsets, origins, weights) == pytest.approx(plain)
+
+
+@pytest.mark.parametrize("beta", [0.1, 0.7, 3.0])
+def test_no_other_sharpness_has_a_lower_loss(beta: float) -> None:
+    scores, origins = drawn(beta, count=300)
+    found = best_sharpness(scores, origins, torch.ones(300))
+    loss = float(log_loss(scores, origins, found).mean())
+    for factor in (0.5, 0.8, 1.25, 2.0):
+        assert loss < float(log_loss(scores, origins, factor * found).mean())
+
+
+@pytest.mark.parametrize("count", [1, 10, 1000])
+def test_origins_that_are_always_right_do_not_make_anything_certain(count: int) -> None:
+    scores, origins = separable(count)
+    beta = best_sharpness(scores, origins, torch.ones(count))
+    assert isfinite(beta)
+    assert beta > 0
+    posterior = torch.softmax(beta * scores.double(), -1)
+    assert float(posterior.max()) < 1 - 1e-6
+
+
+def test_more_pairs_that_are_right_make_it_surer() -> None:
+    losses = []
+    for count in (4, 40, 400):
+        scores, origins = separable(count)
+        losses.append(float(log_loss(scores, origins, best_sharpness(scores, origins, torch.ones(count))).mean()))
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_a_pair_without_weight_is_not_asked() -> None:
+    scores, origins = drawn(0.7, count=400)
+    weights = torch.ones(400).index_fill(0, torch.arange(0, 400, 2), 0)
+    wrong = torch.where(weights > 0, origins, (origins + 1) % 30)
+    assert best_sharpness(scores, wrong, weights) == best_sharpness(scores, origins, weights)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        torch.zeros(5, 4),
+        torch.full((5, 4), lowest(torch.float32)),
+        torch.full((5, 4), torch.finfo(torch.float32).max),
+        torch.randn(5, 1),
+        torch.randn(1, 4),
+        1e30 * torch.randn(5, 4),
+        1e-30 * torch.randn(5, 4),
+    ],
+)
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_sharpness_is_a_positive_number_whatever_the_scores(scores: Tensor, weight: float) -> None:
+    beta = best_sharpness(scores, torch.zeros(len(scores)).long(), torch.full((len(scores),), weight))
+    assert isfinite(beta)
+    assert beta > 0
+
+
+def test_a_pattern_that_nothing_is_known_about_does_not_blunt_the_others() -> None:
+    scores, origins = drawn(0.7)
+    unknown = torch.full((len(scores), 1), lowest(torch.float32), dtype=torch.float64)
+    with_it = best_sharpness(torch.cat([scores, unknown], dim=-1), origins, EVEN)
+    assert with_it == pytest.approx(best_sharpness(scores, origins, EVEN), rel=0.05)
+
+
+@given(scores=score_rows(), beta=st.sampled_from([0.1, 1.0, 7.0]))
+def test_the_loss_is_that_of_the_posterior(scores: Tensor, beta: float) -> None:
+    origins = torch.arange(len(scores)) % scores.shape[1]
+    expected = torch.nn.functional.cross_entropy(beta * scores, origins, reduction="none")
+    assert_close(log_loss(scores, origins, beta), expected)
+
+
+@pytest.mark.parametrize("level", [0.0, 1e10, -1e20, lowest(torch.float32)])
+def test_a_tie_costs_its_logarithm_however_large_the_scores(level: float) -> None:
+    losses = log_loss(torch.full((3, 8), level), torch.tensor([0, 3, 7]), 100.0)
+    assert_close(losses, torch.full((3,), log(8), dtype=torch.float64))
+
+
+# The detector of queries that come from nowhere.
+
+
+def auroc(known: Tensor, unknown: Tensor) -> float:
+    """How often an unknown query looks more unknown than a known one."""
+    above, tied = unknown[:, None] > known, unknown[:, None] == known
+    return float((above.double() + 0.5 * tied.double()).mean())
+
+
+class World:
+    """Patterns with noise on their copies, and others of the same kind that are not stored."""
+
+    def __init__(self, count: int = 150, dimensions: int = 10) -> None:
+        generator = torch.Generator().manual_seed(0)
+        self.patterns = torch.randn(count, dimensions, generator=generator)
+        self.strangers = torch.randn(count, dimensions, generator=generator)
+        self.variant = ahop.NoisyVariant(0.15)
+
+    def scores(self, pairs: ahop.Pairs) -> Tensor:
+        return ahop.EuclideanSimilarity()(self.patterns, pairs.queries) / 0.3
+
+    def learned(self, pairs: int = 300) -> UnknownDetector:
+        train = self.variant.sample(self.patterns, pairs)
+        return fit_detector(self.scores(train), train.origins, torch.ones(pairs))
+
+    def tested(self, detector: UnknownDetector) -> tuple[Tensor, Tensor]:
+        known = self.variant.sample(self.patterns, 1000, seed=1)
+        unknown = self.variant.sample(self.strangers, 1000, seed=2)
+        return detector(self.scores(known)), detector(self.scores(unknown))
+
+
+@pytest.mark.parametrize("pairs", [30, 300])
+def test_a_detector_tells_strangers_from_stored_patterns(pairs: int) -> None:
+    world = World()
+    assert auroc(*world.tested(world.learned(pairs))) > 0.9
+
+
+def test_a_detector_says_what_it_knows_and_no_more() -> None:
+    """Where it says 80 %, four of five queries are strangers, give or take."""
+    world = World()
+    known, unknown = world.tested(world.learned())
+    said = torch.cat([known, unknown])
+    true = torch.cat([torch.zeros_like(known), torch.ones_like(unknown)])
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        here = (said >= low) & (said < low + 0.2)
+        if int(here.sum()) >= 50:
+            assert float(said[here].mean()) == pytest.approx(float(true[here].mean()), abs=0.15)
+    assert float(known.mean()) < 0.3
+    assert float(unknown.mean()) > 0.7
+
+
+def test_a_rate_moves_the_odds_by_its_own() -> None:
+    scores = torch.randn(20, 6, dtype=torch.float64)
+    detector = moved_detector()
+    detector.rate = 0.5
+    before = torch.logit(detector(scores))
+    for rate in (0.01, 0.2, 0.9):
+        detector.rate = rate
+        assert_close(torch.logit(detector(scores)) - before, torch.full_like(before, log(rate / (1 - rate))))
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_a_rate_may_be_certain(rate: float) -> None:
+    detector = moved_detector()
+    detector.rate = rate
+    assert_close(detector(torch.zeros(3, 4)), torch.full((3,), rate))
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
+def test_a_rate_is_a_share(rate: float) -> None:
+    with pytest.raises(ahop.errors.InvalidValueError, match=r"`rate`.*\[0, 1\]"):
+        UnknownDetector(rate)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_patterns_give_a_detector_too(count: int) -> None:
+    scores, origins = torch.randn(12, count), torch.arange(12) % count
+    detector = fit_detector(scores, origins, torch.ones(12))
+    said = detector(scores)
+    assert all(bool(torch.isfinite(value).all()) for value in detector.state_dict().values())
+    assert bool(((said >= 0) & (said <= 1)).all())
+    if count == 1:
+        assert_close(said, torch.full((12,), 0.5))  # nothing to compare with, and nothing is claimed
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        torch.zeros(6, 5),
+        torch.full((6, 5), lowest(torch.float32)),
+        1e30 * torch.randn(6, 5),
+        torch.randn(6, 5).scatter_add(1, torch.arange(6)[:, None] % 5, torch.full((6, 1), 1e6)),
+    ],
+    ids=["ties", "unknown", "huge", "separable"],
+)
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_a_detector_of_any_scores_has_finite_numbers(scores: Tensor, weight: float) -> None:
+    detector = fit_detector(scores, torch.arange(6) % 5, torch.full((6,), weight))
+    assert all(bool(torch.isfinite(value).all()) for value in detector.state_dict().values())
+    assert bool(torch.isfinite(detector(scores)).all())
+
+
+def test_a_detector_of_no_pairs_claims_nothing() -> None:
+    detector = fit_detector(torch.zeros(0, 5), torch.zeros(0).long(), torch.zeros(0))
+    assert_close(detector(torch.randn(4, 5)), torch.full((4,), 0.5))
+
+
+@given(scores=score_rows())
+def test_features_are_evidence_lead_mean_and_spread(scores: Tensor) -> None:
+    for row, found in zip(scores, score_features(scores), strict=True):
+        ordered = row.sort(descending=True).values
+        rest = ordered[1:].logsumexp(0) if len(ordered) > 1 else ordered[0]
+        spread = (row - row.mean()).square().mean().sqrt()
+        expected = torch.stack([row.exp().mean().log(), ordered[0] - rest, row.mean(), spread])
+        assert_close(found, expected)
+
+
+@given(scores=score_rows())
+def test_a_query_is_judged_alone_and_the_patterns_in_any_order(scores: Tensor) -> None:
+    detector, order = moved_detector(), torch.randperm(scores.shape[1])
+    said = detector(scores)
+    assert_close(detector(scores[:, order]), said)
+    for row, each in zip(scores, said, strict=True):
+        assert_close(detector(row[None])[0], each)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_detector_keeps_the_dtype(dtype: torch.dtype) -> None:
+    scores = torch.randn(5, 4, dtype=dtype)
+    assert moved_detector()(scores).dtype == dtype
+    assert moved_detector().double()(scores).dtype == dtype
+    assert_close(moved_detector()(scores.double()).to(dtype), moved_detector()(scores))
+    assert moved_detector()(scores[:0]).shape == (0,)
