@@ -20,6 +20,7 @@ test:  ## everything, the slow tests too
 bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks fitting --json
 	$(PYTHON) -m benchmarks sorting --json
+	$(PYTHON) -m benchmarks learning --json
 
 docs:  ## warnings are errors; the gallery runs
 	$(PYTHON) -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -1,4 +1,4 @@
-"""`python -m experiments NAME [--quick] [--seeds N] [--json]`."""
+"""`python -m experiments NAME [--quick] [--seeds N] [--jobs N] [--json]`."""
 
 import argparse
 import importlib
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from experiments.harness import Experiment, perform, table
 
-NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem.startswith(("tab_", "fig_")))
+# Every file here that has an experiment to offer; the others help them.
+NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if "\nEXPERIMENT = " in path.read_text())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         progress=not chosen.no_progress,
     )
     print(experiment.title)
-    print(table(result["rows"], [*experiment.keys, *experiment.metrics]))
+    print(table(result["rows"], [*experiment.keys, *experiment.metrics, *experiment.words]))
     if chosen.json:
         print(json.dumps(result))
     return 0

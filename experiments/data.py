@@ -1,4 +1,4 @@
-"""Patterns to store: random vectors, and digits."""
+"""Patterns to store: random vectors, digits, and tables of measurements."""
 
 import gzip
 import os
@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sklearn.datasets import load_breast_cancer, load_digits
 from torch import Generator, Tensor
 
 MNIST = "mnist/train-images-idx3-ubyte.gz"
+MUSK = "mil/musk1.npz"
 
 
 def uniform_patterns(count: int, dimensions: int, seed: int) -> Tensor:
@@ -18,13 +20,39 @@ def uniform_patterns(count: int, dimensions: int, seed: int) -> Tensor:
 
 def mnist_patterns(count: int, seed: int) -> Tensor:
     """MNIST training images drawn without replacement, pixels scaled to [-1, 1], (count, 784)."""
-    folder = os.environ.get("AHOP_DATA")
-    if folder is None or not (Path(folder) / MNIST).exists():
-        raise FileNotFoundError(
-            f"MNIST is read from $AHOP_DATA/{MNIST}. Download that file from an official copy of MNIST "
-            "and set AHOP_DATA to the folder above `mnist`."
-        )
-    raw = gzip.decompress((Path(folder) / MNIST).read_bytes())
-    images = np.frombuffer(raw, np.uint8, offset=16).reshape(-1, 784)
+    path = _in_data_folder(MNIST, "MNIST", "Download that file from an official copy of MNIST")
+    images = np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16).reshape(-1, 784)
     chosen = np.random.default_rng(seed).permutation(len(images))[:count]
     return torch.from_numpy(images[chosen].astype(np.float32) / 127.5 - 1)
+
+
+def digits_table() -> Tensor:
+    """The small digits of scikit-learn, pixels scaled to [-1, 1], (1797, 64)."""
+    return torch.from_numpy(load_digits().data / 8 - 1).float()
+
+
+def breast_cancer_table() -> Tensor:
+    """Shapes of cell nuclei, from scikit-learn, columns scaled to a standard deviation of one, (569, 30)."""
+    return _scaled(load_breast_cancer().data)
+
+
+def musk_table() -> Tensor:
+    """Shapes of molecules, the first Musk table of UCI, columns scaled to a standard deviation of one, (476, 166)."""
+    path = _in_data_folder(MUSK, "Musk", "Save the 166 features of UCI's `Musk (Version 1)` there as the array `X`")
+    with np.load(path) as file:
+        return _scaled(np.unique(file["X"].astype(float), axis=0))
+
+
+def _scaled(table: np.ndarray) -> Tensor:
+    spread = table.std(0)
+    return torch.from_numpy((table - table.mean(0)) / np.where(spread > 0, spread, 1)).float()
+
+
+def _in_data_folder(name: str, what: str, mend: str) -> Path:
+    folder = os.environ.get("AHOP_DATA")
+    if folder is None or not (Path(folder) / name).exists():
+        raise FileNotFoundError(
+            f"{what} is read from $AHOP_DATA/{name}. {mend}, "
+            f"and set AHOP_DATA to the folder above `{Path(name).parent}`."
+        )
+    return Path(folder) / name

@@ -4,6 +4,7 @@ import json
 import platform
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ class Experiment:
         run: a cell and quick -> rows.
         keys: what tells two lines of the table apart.
         metrics: what is averaged over seeds.
+        words: what is said in words; where seeds differ, each word with how often.
+        tallies: lists of counts, which are added up over seeds.
+        summarise: the averaged rows -> further ones, such as a mean over settings.
         draw: rows and a path -> a picture; None if a table says it all.
     """
 
@@ -46,6 +50,9 @@ class Experiment:
     run: Callable[[Row, bool], list[Row]]
     keys: Sequence[str]
     metrics: Sequence[str]
+    words: Sequence[str] = ()
+    tallies: Sequence[str] = ()
+    summarise: Callable[[list[Row]], list[Row]] | None = None
     draw: Callable[[list[Row], Path], None] | None = None
     notes: str = ""
 
@@ -91,6 +98,13 @@ def _runs(experiment: Experiment, cells: list[Row], quick: bool, jobs: int) -> I
 
 def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bool, count: int, started: float) -> Row:
     done.sort(key=lambda run: cells.index(run["cell"]))
+    rows = over_seeds(
+        [row for run in done for row in run["rows"]],
+        experiment.keys,
+        experiment.metrics,
+        experiment.words,
+        experiment.tallies,
+    )
     return {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -98,7 +112,7 @@ def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bo
         "quick": quick,
         "seeds": count,
         "notes": experiment.notes,
-        "rows": over_seeds([row for run in done for row in run["rows"]], experiment.keys, experiment.metrics),
+        "rows": rows + (experiment.summarise(rows) if experiment.summarise else []),
         "environment": environment(),
         "seconds": round(time.perf_counter() - started, 1),
     }
@@ -109,7 +123,13 @@ def _save(path: Path, result: Row, runs: list[Row]) -> None:
     path.write_text(json.dumps({**result, "runs": runs}, indent=1) + "\n")
 
 
-def over_seeds(rows: Iterable[Row], keys: Sequence[str], metrics: Sequence[str]) -> list[Row]:
+def over_seeds(
+    rows: Iterable[Row],
+    keys: Sequence[str],
+    metrics: Sequence[str],
+    words: Sequence[str] = (),
+    tallies: Sequence[str] = (),
+) -> list[Row]:
     """Rows that agree in `keys` become one, with the mean of each metric and its spread as `<metric>_std`."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -121,6 +141,10 @@ def over_seeds(rows: Iterable[Row], keys: Sequence[str], metrics: Sequence[str])
             values = [each[metric] for each in group if each.get(metric) is not None]
             row[metric] = round(mean(values), 5) if values else None
             row[f"{metric}_std"] = round(stdev(values), 5) if len(values) > 1 else None
+        for word in words:
+            row[word] = _votes([each[word] for each in group])
+        for tally in tallies:
+            row[tally] = [sum(places) for places in zip(*(each[tally] for each in group), strict=True)]
         row.pop("seed", None)
         merged.append(row)
     return merged
@@ -148,6 +172,14 @@ def environment() -> Row:
         "machine": platform.machine(),
         "date": datetime.now(UTC).date().isoformat(),
     }
+
+
+def _votes(words: list[str | None]) -> str | None:
+    """The one that all agree on, or each with how often it came."""
+    counts = Counter(word for word in words if word is not None).most_common()
+    if len(counts) <= 1:
+        return counts[0][0] if counts else None
+    return ", ".join(f"{word} {count}" for word, count in counts)
 
 
 def _cell(row: Row, column: str) -> str:

@@ -21,6 +21,21 @@ COLOURS = {
     "A-Hop, sharper": "#e08a9a",
     "Unified": "#3b6ea5",
     "Bayes": "#222222",
+    "auto": "#c2213f",
+    "mixture": "#3b6ea5",
+    "additive": "#6a9a5b",
+    "footprint": "#e08a9a",
+    "debiased": "#c9a24b",
+    "nuisance": "#7d6aa8",
+    "euclidean": "#8da0b6",
+    "manhattan": "#a3b899",
+    "dot": "#c9b79c",
+    "cosine": "#d3cbd9",
+    "nan_euclidean": "#8da0b6",
+    "debias + nan_euclidean": "#c9b79c",
+    "KNNImputer": "#b6bcc6",
+    "softmax of euclidean": "#8da0b6",
+    "exact posterior": "#222222",
 }
 
 
@@ -74,6 +89,78 @@ def radars(panels: dict[str, list[Row]], settings: list[str], path: Path, title:
         axis.set_title(name, fontsize=11, pad=18)
     axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1.08, 1.05), frameon=False, fontsize=9)
     figure.suptitle(title, fontsize=11)
+    _save(figure, path)
+
+
+def dots(rows: list[Row], path: Path, line: str, title: str) -> None:
+    """A line for each value of `line`, a dot for each model at its accuracy, a bar at the ceiling; ours on top."""
+    lines = list(dict.fromkeys(row[line] for row in rows))
+    models = sorted(dict.fromkeys(row["model"] for row in rows), key=lambda model: model == "auto")
+    figure, axis = plt.subplots(figsize=(8.2, 0.42 * len(lines) + 1.5))
+    for model in models:
+        group = [row for row in rows if row["model"] == model]
+        places = [-lines.index(row[line]) for row in group]
+        size = 70 if model == "auto" else 36
+        axis.scatter([row["accuracy"] for row in group], places, s=size, color=COLOURS[model], label=model, zorder=3)
+    ceilings = {row[line]: row["bayes"] for row in rows if row.get("bayes") is not None}
+    for name, height in ceilings.items():
+        place = -lines.index(name)
+        axis.plot([height] * 2, [place - 0.32, place + 0.32], color=COLOURS["Bayes"], linewidth=1.6, zorder=2)
+    axis.set_yticks([-place for place in range(len(lines))], lines, fontsize=9)
+    axis.grid(axis="y", color="#e6e6e6", zorder=0)
+    axis.set_xlim(0, 1.02)
+    axis.set_xlabel("accuracy" + ("   (bar: Bayes ceiling)" if ceilings else ""))
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    axis.tick_params(axis="y", length=0)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    axis.set_title(title, fontsize=10)
+    _save(figure, path)
+
+
+def curves(rows: list[Row], path: Path, over: str, title: str) -> None:
+    """Accuracy over a number on a logarithmic axis, a curve for each model, the ceiling dashed."""
+    figure, axis = plt.subplots(figsize=(6.4, 4.0))
+    for model in dict.fromkeys(row["model"] for row in rows):
+        group = [row for row in rows if row["model"] == model]
+        places, heights = [row[over] for row in group], [row["accuracy"] for row in group]
+        spread = [row.get("accuracy_std") or 0 for row in group]
+        width = 2.4 if model == "auto" else 1.2
+        axis.errorbar(places, heights, spread, color=COLOURS[model], label=model, linewidth=width, marker="o", ms=3)
+    ceiling = sum(row["bayes"] for row in rows) / len(rows)
+    axis.axhline(ceiling, color=COLOURS["Bayes"], linestyle=(0, (4, 3)), linewidth=1, label="Bayes ceiling")
+    axis.set_xscale("log")
+    ticks = sorted({row[over] for row in rows})
+    axis.set_xticks(ticks, [str(tick) for tick in ticks], fontsize=8)
+    axis.minorticks_off()
+    axis.set_xlabel(over)
+    axis.set_ylabel("accuracy")
+    axis.set_ylim(0, 1.03)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize=8)
+    axis.set_title(title, fontsize=10)
+    _save(figure, path)
+
+
+def diagonals(rows: list[Row], path: Path, panel: str, title: str) -> None:
+    """A reliability diagram for each value of `panel`: on the diagonal, what is said comes true that often."""
+    panels: dict[str, list[Row]] = {}
+    for row in rows:
+        panels.setdefault(row[panel], []).append(row)
+    figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 3.4), sharey=True, squeeze=False)
+    for axis, (name, group) in zip(axes[0], panels.items(), strict=True):
+        axis.plot([0, 1], [0, 1], color="#cccccc", linewidth=1)
+        for row in group:
+            bins = [each for each in zip(row["count"], row["said"], row["hits"], strict=True) if each[0]]
+            said, came = [said / count for count, said, _ in bins], [hits / count for count, _, hits in bins]
+            sizes = [6 + 160 * count / sum(row["count"]) for count, _, _ in bins]
+            axis.plot(said, came, color=COLOURS[row["model"]], linewidth=1)
+            axis.scatter(said, came, s=sizes, color=COLOURS[row["model"]], label=f"{row['model']}, {row['ece']:.3f}")
+        axis.set_title(name.replace(", ", "\n", 1), fontsize=9)
+        axis.set_xlabel("said", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(frameon=False, fontsize=7)
+    axes[0][0].set_ylabel("came true")
+    figure.suptitle(f"{title}   (size: share of the queries; number: expected calibration error)", fontsize=10)
     _save(figure, path)
 
 

@@ -17,6 +17,13 @@ COLUMNS: dict[str, list[str]] = {
     "fig_mixed_variants": ["count", "setting", "model", "accuracy", "bayes"],
     "tab_ablations": ["ablation", "solver", "difficulty", "accuracy", "paper", "bayes", "error", "paper_error"],
     "tab_multimodal": ["concepts", "model", "accuracy", "paper", "bayes"],
+    "bayes_limit": ["setting", "model", "accuracy", "bayes", "ratio", "paper", "chosen"],
+    "few_pairs": ["pairs", "model", "accuracy", "bayes", "chosen"],
+    "wrong_pairs": ["share", "model", "accuracy", "bayes", "suspected", "chosen"],
+    "unseen_corruption": ["corruption", "model", "accuracy", "chosen"],
+    "broken_data": ["dataset", "setting", "model", "accuracy", "bayes", "chosen"],
+    "unknown_queries": ["setting", "model", "auroc", "chosen"],
+    "calibration": ["setting", "model", "ece", "accuracy", "confidence", "chosen"],
     "tab_timing": [
         *("dimensions", "count", "sorted", "training_ms", "inference_ms", "training_ratio", "inference_ratio"),
         *("paper_training_ms", "paper_inference_ms"),

@@ -1,0 +1,39 @@
+"""What is measured on test queries."""
+
+import torch
+from torch import Tensor
+
+import ahop
+
+BINS = 15
+
+
+def accuracy(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> float:
+    """How often the origin comes first."""
+    return hit_rate(memory.recall(pairs.queries).indices[:, 0], pairs.origins)
+
+
+def hit_rate(found: Tensor, origins: Tensor) -> float:
+    return float((found == origins).double().mean())
+
+
+def auroc(higher: Tensor, lower: Tensor) -> float:
+    """How often one of `higher` lies above one of `lower`; a tie is half."""
+    ordered = lower.double().sort().values
+    below = torch.searchsorted(ordered, higher.double(), right=False)
+    not_above = torch.searchsorted(ordered, higher.double(), right=True)
+    return float((below + not_above).double().mean() / (2 * len(lower)))
+
+
+def reliability(confidence: Tensor, right: Tensor) -> tuple[list[int], list[float], list[int]]:
+    """For bins of equal width: how many queries, the sum of what was said, and how many were right."""
+    place = (confidence.double() * BINS).long().clamp(0, BINS - 1)
+    count = torch.bincount(place, minlength=BINS)
+    said = torch.bincount(place, weights=confidence.double(), minlength=BINS)
+    hits = torch.bincount(place[right], minlength=BINS)
+    return count.tolist(), said.tolist(), hits.tolist()
+
+
+def calibration_error(count: list[int], said: list[float], hits: list[int]) -> float:
+    """Expected calibration error: what was said against what came true, bins weighted by their queries."""
+    return sum(abs(total - right) for total, right in zip(said, hits, strict=True)) / max(1, sum(count))
