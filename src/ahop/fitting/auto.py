@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 from ahop._numbers import distinct
 from ahop._typing import Patterns
 from ahop.calibration import UnknownDetector
+from ahop.errors import InvalidValueError
 from ahop.fitting.calibration import best_sharpness, fit_detector, log_loss
 from ahop.fitting.candidates import CANDIDATES, Candidate, Lesson
 from ahop.fitting.report import Corruption, Trial
@@ -81,7 +82,8 @@ def choose(patterns: Patterns, pairs: Pairs, names: Sequence[str] | None, seed: 
     with tqdm(total=len(wanted), desc="compare", unit="model", disable=not progress) as bar:
         for candidate in wanted:
             bar.set_postfix_str(candidate.name)
-            outcomes.append(_judge(candidate, parts, lesson, judged, weights))
+            outcome = _judge(candidate, parts, lesson, judged, weights, may_fail=len(wanted) > 1)
+            outcomes += [outcome] if outcome is not None else []
             bar.update()
     best = _preferred(outcomes, weights)
     detector = fit_detector(best.scores, lesson.origins[judged], weights)
@@ -121,12 +123,22 @@ def _preferred(outcomes: list[_Outcome], weights: Tensor) -> _Outcome:
     return best
 
 
-def _judge(candidate: Candidate, parts: list[_Part], lesson: Lesson, judged: Tensor, weights: Tensor) -> _Outcome:
+def _judge(
+    candidate: Candidate, parts: list[_Part], lesson: Lesson, judged: Tensor, weights: Tensor, may_fail: bool
+) -> _Outcome | None:
+    """None for what these pairs cannot teach, where there is something else to choose."""
     scores = lesson.patterns.new_empty(len(judged), len(lesson.patterns))
-    with torch.no_grad():
-        for part in parts:
-            if len(part.places):
-                scores[part.places] = candidate.learn(part.lesson)(lesson.patterns, part.copies)
+    try:
+        with torch.no_grad():
+            for part in parts:
+                if len(part.places):
+                    scores[part.places] = candidate.learn(part.lesson)(lesson.patterns, part.copies)
+    except InvalidValueError:
+        if not may_fail:
+            raise
+        return None
+    if may_fail and not bool(torch.isfinite(scores).all()):
+        return None
     origins = lesson.origins[judged]
     beta = best_sharpness(scores, origins, weights)
     total = weights.sum().clamp_min(1e-12)
