@@ -16,7 +16,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ahop
-from ahop.plots import CorruptionDisplay
 
 BLUE, ORANGE, GREY = "#1b5e8c", "#c8702a", "#7d838c"
 rng = np.random.default_rng(0)
@@ -46,7 +45,7 @@ for trial in memory.report.trials:
 # The picture shows one sensor: how much a reading speaks for each stored value; and on the right what each sensor is
 # off by.
 
-CorruptionDisplay.from_memory(memory).plot()
+ahop.plots.CorruptionDisplay.from_memory(memory).plot()
 plt.show()
 
 # %%

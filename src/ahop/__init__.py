@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from ahop import zoo
+from ahop import plots, zoo
 from ahop.calibration import UnknownDetector
 from ahop.criteria import (
     Evaluation,
@@ -120,6 +120,7 @@ __all__ = [
     "optimal_for_biased",
     "optimal_for_masked",
     "optimal_for_noisy",
+    "plots",
     "retrieval_accuracy",
     "zoo",
 ]
