@@ -347,7 +347,7 @@ def test_a_posterior_knows_gaps(name: str, dtype: torch.dtype, case: Problem) ->
     assert_close(recall.patterns, memory.patterns[recall.indices], rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", MIXES_DIMENSIONS)
+@pytest.mark.parametrize("name", sorted(MIXES_DIMENSIONS))
 def test_a_network_that_mixes_dimensions_refuses_patterns_with_gaps(name: str) -> None:
     memory = ZOO[name](with_gaps(problem()).patterns)
     with pytest.raises(

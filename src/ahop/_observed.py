@@ -43,3 +43,13 @@ def centred(patterns: Patterns, queries: Queries) -> tuple[Patterns, Queries]:
     stored = patterns.detach()
     centre = filled(stored).sum(-2, keepdim=True) / observed(stored).sum(-2, keepdim=True).clamp_min(1)
     return patterns - centre, queries - centre
+
+
+def quantiles(values: Tensor, shares: Tensor) -> Tensor:
+    """The quantiles (d, k) of what was observed of each dimension; zero where nothing was."""
+    return torch.nanquantile(values, shares, dim=0).mT.nan_to_num(0)
+
+
+def midpoints(count: int) -> Tensor:
+    """The middles of so many equal shares of one."""
+    return (torch.arange(count, dtype=torch.float64) + 0.5) / count

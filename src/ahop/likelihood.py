@@ -2,13 +2,12 @@
 
 from typing import final
 
-import torch
 from typing_extensions import override
 
 from ahop._checks import check_kind
 from ahop._numbers import saturate
 from ahop._typing import Patterns, PerDimension, Queries, Scores
-from ahop.similarities.base import DecomposableSimilarity, Similarity
+from ahop.similarities.base import DecomposableSimilarity, Similarity, over_leading_axes
 from ahop.variants.base import FactorisedVariant, Variant
 
 
@@ -34,9 +33,7 @@ class LikelihoodSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        if patterns.ndim > 2:
-            return torch.stack([self.forward(*each) for each in zip(patterns, queries, strict=True)])
-        return saturate(self.variant.evidence(patterns, queries))
+        return saturate(over_leading_axes(self.variant.evidence, patterns, queries))
 
 
 @final
@@ -59,9 +56,7 @@ class EvidenceSimilarity(DecomposableSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        if patterns.ndim > 2:
-            return torch.stack([self.forward(*each) for each in zip(patterns, queries, strict=True)])
-        return saturate(self.variant.evidence(patterns, queries))
+        return saturate(over_leading_axes(self.variant.evidence, patterns, queries))
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:

@@ -67,6 +67,8 @@ def load(path: str | os.PathLike[str]) -> AssociativeMemory:
         # Shapes alone, until the tensors of the file take their places: no number in it can ask for memory.
         with torch.device("meta"):
             parts = {name: _build(part) for name, part in manifest["memory"].items()}
+            groups = manifest.get("groups", {"names": [], "similarities": []})
+            kinds = [check_kind("groups", _build(each), Similarity) for each in groups["similarities"]]
         memory = AssociativeMemory(
             tensors["patterns"],
             check_kind("similarity", parts["similarity"], Similarity),
@@ -77,10 +79,7 @@ def load(path: str | os.PathLike[str]) -> AssociativeMemory:
         )
         if parts.get("detector") is not None:
             memory.detector = check_kind("detector", parts["detector"], UnknownDetector)
-        groups = manifest.get("groups", {"names": [], "similarities": []})
         memory.group_names = [str(name) for name in groups["names"]]
-        with torch.device("meta"):
-            kinds = [check_kind("groups", _build(each), Similarity) for each in groups["similarities"]]
         if len(kinds) != len(memory.group_names):
             raise InvalidValueError("as many group names as group similarities are needed.")
         memory.by_group.extend(kinds)

@@ -156,10 +156,11 @@ class AssociativeMemory(nn.Module):
         posterior = checked.new_empty(len(checked), k)
         unknown = None if self.detector is None else checked.new_empty(len(checked))
         with torch.no_grad():
+            stored = self.modulation(self.patterns)
             for memory, rows in self._by_group(groups, len(checked)):
                 for part in blocks(len(rows), self._row_bytes()):
                     asked = rows[part]
-                    alike = memory.similarity(self.modulation(self.patterns), checked[asked])
+                    alike = memory.similarity(stored, checked[asked])
                     scores = self._with_prior(alike)
                     best = scores.topk(k, dim=-1).indices
                     indices[asked], posterior[asked] = best, separation(scores).gather(-1, best)

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ahop._checks import check_count
 from ahop._component import Component
-from ahop._typing import Patterns, Queries, Scores
+from ahop._typing import Patterns, PerDimension, Queries, Scores
 
 
 @final
@@ -47,13 +47,17 @@ class Missingness(Component):
 
     def rates(self, patterns: Patterns) -> Tensor:
         """How likely each dimension goes missing, (n, d)."""
-        return torch.sigmoid(self.base.to(patterns.dtype) + self.shifts.to(patterns.dtype)[self.level(patterns)])
+        return torch.sigmoid(self._log_odds(patterns))
 
     def evidence_terms(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
         """What a gap and what a value say for each pattern, (n, d) each, against the rate of the dimension alone."""
-        base = self.base.to(patterns.dtype)
-        moved = base + self.shifts.to(patterns.dtype)[self.level(patterns)]
+        base, moved = self.base.to(patterns.dtype), self._log_odds(patterns)
         return logsigmoid(moved) - logsigmoid(base), logsigmoid(-moved) - logsigmoid(-base)
+
+    def evidence_per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        """What each dimension of a query says by being there or not, (b, n, d)."""
+        gap, value = self.evidence_terms(patterns)
+        return torch.where(torch.isnan(queries).unsqueeze(-2), gap.unsqueeze(-3), value.unsqueeze(-3))
 
     def evidence(self, patterns: Patterns, queries: Queries) -> Scores:
         """The sum over the dimensions, (b, n), as one matrix product."""
@@ -62,3 +66,6 @@ class Missingness(Component):
         gap, value = self.evidence_terms(patterns)
         missing = torch.isnan(queries).to(patterns.dtype)
         return missing @ (gap - value).mT + value.sum(-1).unsqueeze(-2)
+
+    def _log_odds(self, patterns: Patterns) -> Tensor:
+        return self.base.to(patterns.dtype) + self.shifts.to(patterns.dtype)[self.level(patterns)]

@@ -8,10 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ahop._observed import midpoints, quantiles
 from ahop.fitting.missingness import fit_missingness
 from ahop.similarities.additive import AdditiveSimilarity, hats
 
 FOLDS = 4
+# How finely the values of queries and of patterns are told apart.
+QUERY_KNOTS, PATTERN_KNOTS = 32, 16
 # Widths of the smoothing, in knots, and how likely two values meet whatever the table says.
 WIDTHS = (0.0, 0.5, 1.0, 2.0, 4.0)
 CHANCES = (0.003, 0.03)
@@ -32,29 +35,40 @@ def fit_additive(
 ) -> AdditiveSimilarity:
     r"""$\phi(\xi_i, x_i) = \log p(\xi_i, x_i) - \log p(\xi_i)\,p(x_i)$ from smoothed counts of pairs of rows (m, d).
 
-    The knots (common to all dimensions, in units of each, or at its quantiles), the smoothing and the chance are those
-    under which held-out pairs are most likely.
-
     Args:
         bias: what to take off the copies before dimensions are compared; default the median difference.
         rank: number of tables; beyond one they say how dimensions differ.
     """
-    dtype = copies.dtype
-    originals, copies = originals.double(), copies.double()
-    weights = torch.ones(len(copies), dtype=torch.float64) if weights is None else weights.double()
-    similarity = AdditiveSimilarity(copies.shape[1], rank=rank).double()
-    bias = (copies - originals).nanmedian(0).values.nan_to_num(0) if bias is None else bias.double()
-    shape = similarity.query_knots, similarity.pattern_knots
-    tried = [_Counts(originals, copies, weights, knots) for knots in _knots(originals, copies, bias, *shape)]
-    counts = max(tried, key=lambda each: each.best.value)
-    similarity.query_places.copy_(counts.knots.queries)
-    similarity.pattern_places.copy_(counts.knots.patterns)
-    tables, mixing = counts.tables(rank)
-    with torch.no_grad():
-        similarity.tables.copy_(tables)
-    similarity.mixing.copy_(mixing)
-    fit_missingness(similarity.missingness, originals, copies, weights)
-    return similarity.to(dtype)
+    return count_pairs(originals, copies, weights, bias).similarity(rank)
+
+
+def count_pairs(
+    originals: Tensor, copies: Tensor, weights: Tensor | None = None, bias: Tensor | None = None
+) -> "Counts":
+    """How often values meet, at the knots under which held-out pairs are most likely.
+
+    Knots are common to all dimensions, in units of each, or at its quantiles.
+    """
+    pairs = _Pairs(
+        originals.double(),
+        copies.double(),
+        torch.ones(len(copies), dtype=torch.float64) if weights is None else weights.double(),
+        copies.dtype,
+    )
+    if bias is None:
+        bias = (pairs.copies - pairs.originals).nanmedian(0).values.nan_to_num(0)
+    tried = [Counts(pairs, knots) for knots in _knots(pairs.originals, pairs.copies, bias.double())]
+    return max(tried, key=lambda counts: counts.best.value)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Rows (m, d) in float64, their weights (m,), and the dtype that they came in."""
+
+    originals: Tensor
+    copies: Tensor
+    weights: Tensor
+    dtype: torch.dtype
 
 
 @dataclass(frozen=True)
@@ -65,39 +79,41 @@ class _Smoothing:
     value: float = -float("inf")
 
 
-class _Counts:
+class Counts:
     """How often the values at each pair of knots met, by fold; and the smoothing that predicts the other folds best."""
 
-    def __init__(self, originals: Tensor, copies: Tensor, weights: Tensor, knots: Knots) -> None:
-        self.knots = knots
-        asked = hats(knots.queries, copies) * weights[:, None, None]
-        stored = hats(knots.patterns, originals)
-        # By dimension and fold: (folds, d, q, p) would be large; what is shared is counted by fold, the rest once.
-        self.by_fold = torch.stack(
-            [torch.einsum("mdq,mdp->qp", asked[fold::FOLDS], stored[fold::FOLDS]) for fold in range(FOLDS)]
+    def __init__(self, pairs: _Pairs, knots: Knots) -> None:
+        self.pairs, self.knots = pairs, knots
+        asked = hats(knots.queries, pairs.copies) * pairs.weights[:, None, None]
+        stored = hats(knots.patterns, pairs.originals)
+        self.by_dimension = torch.stack(
+            [torch.einsum("mdq,mdp->dqp", asked[fold::FOLDS], stored[fold::FOLDS]) for fold in range(FOLDS)]
         )
-        self.asked, self.stored = asked, stored
+        self.by_fold = self.by_dimension.sum(1)
         choices = (_Smoothing(*choice) for choice in product(WIDTHS, WIDTHS, CHANCES))
         self.best = _best(choices, self._held_out)
 
-    def tables(self, rank: int) -> tuple[Tensor, Tensor]:
-        """The shared table, and `rank - 1` more that tell most of how the dimensions differ, with their shares."""
+    def similarity(self, rank: int) -> AdditiveSimilarity:
+        """The shared table, and `rank - 1` more that tell most of how the dimensions differ."""
+        similarity = AdditiveSimilarity(self.by_dimension.shape[1], QUERY_KNOTS, PATTERN_KNOTS, rank).double()
+        similarity.query_places.copy_(self.knots.queries)
+        similarity.pattern_places.copy_(self.knots.patterns)
         shared = _table(self.by_fold.sum(0), self.best)
-        dimensions = self.asked.shape[1]
-        mixing = torch.zeros(dimensions, rank, dtype=torch.float64)
-        mixing[:, 0] = 1
-        tables = torch.zeros(rank, *shared.shape, dtype=torch.float64)
-        tables[0] = shared
-        if rank > 1:
-            half = slice(0, None, 2), slice(1, None, 2)
-            counts = [torch.einsum("mdq,mdp->dqp", self.asked[part], self.stored[part]) for part in half]
-            pseudo = max(OWN_PSEUDO_COUNTS, key=lambda count: self._own_held_out(counts, count))
-            deviations = self._own_tables(counts[0] + counts[1], pseudo) - shared
-            found = torch.linalg.svd(deviations.flatten(1), full_matrices=False)
-            kept = min(rank - 1, len(found.S))
-            mixing[:, 1 : 1 + kept] = found.U[:, :kept] * found.S[:kept]
-            tables[1 : 1 + kept] = found.Vh[:kept].view(kept, *shared.shape)
-        return tables, mixing
+        with torch.no_grad():
+            similarity.tables.zero_()[0] = shared
+            if rank > 1:
+                found = torch.linalg.svd(self._deviations(shared).flatten(1), full_matrices=False)
+                kept = min(rank - 1, len(found.S))
+                similarity.mixing[:, 1 : 1 + kept] = found.U[:, :kept] * found.S[:kept]
+                similarity.tables[1 : 1 + kept] = found.Vh[:kept].view(kept, *shared.shape)
+        fit_missingness(similarity.missingness, self.pairs.originals, self.pairs.copies, self.pairs.weights)
+        return similarity.to(self.pairs.dtype)
+
+    def _deviations(self, shared: Tensor) -> Tensor:
+        """By how much the table of each dimension differs from that of all, (d, q, p)."""
+        halves = [self.by_dimension[start::2].sum(0) for start in range(2)]
+        pseudo = max(OWN_PSEUDO_COUNTS, key=lambda count: self._own_held_out(halves, count))
+        return self._own_tables(halves[0] + halves[1], pseudo) - shared
 
     def _held_out(self, smoothing: _Smoothing) -> float:
         total = self.by_fold.sum(0)
@@ -138,8 +154,9 @@ def _smoother(knots: int, width: float) -> Tensor:
     return weights / weights.sum(0, keepdim=True)
 
 
-def _knots(originals: Tensor, copies: Tensor, bias: Tensor, queries: int, patterns: int) -> list[Knots]:
+def _knots(originals: Tensor, copies: Tensor, bias: Tensor) -> list[Knots]:
     """Common to all dimensions once the bias is off; in the units of each; at the quantiles of each."""
+    queries, patterns = QUERY_KNOTS, PATTERN_KNOTS
     common = Knots(bias.unsqueeze(-1) + _grid((copies - bias).flatten(), queries), _grid(originals.flatten(), patterns))
     places = [_spread(values) for values in (copies, originals)]
     scaled = [(values - place) / spread for values, (place, spread) in zip((copies, originals), places, strict=True)]
@@ -149,7 +166,7 @@ def _knots(originals: Tensor, copies: Tensor, bias: Tensor, queries: int, patter
             for values, (place, spread), count in zip(scaled, places, (queries, patterns), strict=True)
         )
     )
-    ranks = Knots(_quantiles(copies, queries), _quantiles(originals, patterns))
+    ranks = Knots(quantiles(copies, midpoints(queries)), quantiles(originals, midpoints(patterns)))
     dimensions = copies.shape[1]
     return [
         Knots(_rising(each.queries.expand(dimensions, -1)), _rising(each.patterns.expand(dimensions, -1)))
@@ -166,11 +183,6 @@ def _grid(values: Tensor, knots: int) -> Tensor:
     quantiles = torch.from_numpy(np.quantile(known.numpy(), steps.numpy()))
     even = torch.linspace(float(quantiles[0]), float(quantiles[-1]), knots, dtype=torch.float64)
     return 0.5 * (quantiles + even)
-
-
-def _quantiles(values: Tensor, knots: int) -> Tensor:
-    steps = (torch.arange(knots, dtype=torch.float64) + 0.5) / knots
-    return torch.nanquantile(values, steps, dim=0).mT.nan_to_num(0)
 
 
 def _spread(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -74,7 +74,7 @@ def choose(patterns: Patterns, pairs: Pairs, names: Sequence[str] | None, seed: 
     wanted = [each for each in CANDIDATES if (names is None or each.name in names) and each.suits(lesson)]
     folds = _folds(lesson.origins, FOLDS if lesson.copies.numel() <= DEAR else FEW_FOLDS, seed)
     if folds is None:
-        return _fall_back(lesson, wanted)
+        return _fall_back(lesson)
     judged = _judged(len(lesson), seed)
     outcomes = []
     parts = [_Part(lesson, judged, folds, fold) for fold in range(int(folds.max()) + 1)]
@@ -139,11 +139,13 @@ def _judge(
         return None
     if may_fail and not bool(torch.isfinite(scores).all()):
         return None
-    origins = lesson.origins[judged]
+    return _outcome(candidate, scores, lesson.origins[judged], weights)
+
+
+def _outcome(candidate: Candidate, scores: Tensor, origins: Tensor, weights: Tensor) -> _Outcome:
     beta = best_sharpness(scores, origins, weights)
+    hits, losses = (scores.argmax(-1) == origins).double(), log_loss(scores, origins, beta)
     total = weights.sum().clamp_min(1e-12)
-    hits = (scores.argmax(-1) == origins).double()
-    losses = log_loss(scores, origins, beta)
     loss, accuracy = (float((values * weights).sum() / total) for values in (losses, hits))
     return _Outcome(candidate, Trial(candidate.name, loss, accuracy, beta), scores, losses)
 
@@ -178,18 +180,16 @@ def _judged(count: int, seed: int) -> Tensor:
     return order[:JUDGED_PAIRS].sort().values
 
 
-def _fall_back(lesson: Lesson, wanted: list[Candidate]) -> Choice:
+def _fall_back(lesson: Lesson) -> Choice:
     """Too little to learn from: the fixed similarity that does best on the pairs there are."""
     fixed = [each for each in CANDIDATES if each.is_fixed]
     different = len(distinct(lesson.origins)[0])
-    trials = []
-    weights = torch.ones(len(lesson))
-    for candidate in fixed:
-        scores = candidate.learn(lesson)(lesson.patterns, lesson.copies)
-        beta = best_sharpness(scores, lesson.origins, weights) if len(lesson) else 1.0
-        loss = float(log_loss(scores, lesson.origins, beta).mean()) if len(lesson) else float("nan")
-        hits = float((scores.argmax(-1) == lesson.origins).double().mean()) if len(lesson) else float("nan")
-        trials.append(Trial(candidate.name, loss, hits, beta))
+    if len(lesson):
+        scores = [each.learn(lesson)(lesson.patterns, lesson.copies) for each in fixed]
+        judged = zip(fixed, scores, strict=True)
+        trials = [_outcome(*each, lesson.origins, lesson.weights).trial for each in judged]
+    else:
+        trials = [Trial(each.name, float("nan"), float("nan"), 1.0) for each in fixed]
     best = min(range(len(fixed)), key=lambda number: trials[number].log_loss) if different > 1 else 0
     warnings.warn(
         f"{len(lesson)} pairs of {different} different origins are too few to learn a corruption from; at least "

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ahop._numbers import distinct
-from ahop.fitting.additive import fit_additive
+from ahop.fitting.additive import Counts, count_pairs
 from ahop.fitting.convex import ConvexSolver
 from ahop.fitting.mixture import Form, MixtureFit, best_form, fit_mixture
 from ahop.fitting.nuisance import fit_nuisance
@@ -38,7 +38,7 @@ class Lesson:
         origins: (m,) rows of it.
         copies: (m, d).
         weights: (m,) how much each pair counts.
-        form: of the mixture, if it is known already.
+        given_form: of the mixture, if it is known already.
     """
 
     patterns: Tensor
@@ -69,6 +69,11 @@ class Lesson:
         """The weights of the pairs, less where a copy looks like it stands beside the wrong origin."""
         return self.weights * self.mixture.trust.to(self.weights)
 
+    @cached_property
+    def counts(self) -> Counts:
+        """How often values meet: what all additive tables are made of."""
+        return count_pairs(self.originals, self.copies, self.trusted, self.mixture.variant.shift)
+
     def part(self, rows: Tensor) -> "Lesson":
         return Lesson(self.patterns, self.origins[rows], self.copies[rows], self.weights[rows], self.form)
 
@@ -79,22 +84,19 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to be similar: its name, and how it is learned."""
+    """One way to be similar: its name, and how it is learned; up to how many dimensions, if that is dear."""
 
     name: str
     learn: Callable[[Lesson], Similarity]
     is_fixed: bool = False
+    most_dimensions: int | None = None
 
     def suits(self, lesson: Lesson) -> bool:
-        return self.name != "footprint" or lesson.copies.shape[1] <= FOOTPRINT_DIMENSIONS
+        return self.most_dimensions is None or lesson.copies.shape[1] <= self.most_dimensions
 
 
 def _additive(rank: int) -> Callable[[Lesson], Similarity]:
-    def learn(lesson: Lesson) -> Similarity:
-        bias = lesson.mixture.variant.shift
-        return fit_additive(lesson.originals, lesson.copies, lesson.trusted, bias=bias, rank=rank)
-
-    return learn
+    return lambda lesson: lesson.counts.similarity(rank)
 
 
 def _mixture(lesson: Lesson) -> Similarity:
@@ -132,8 +134,7 @@ def _rivals(similarity: Similarity, lesson: Lesson) -> Tensor:
     """Rows of the patterns to tell origins from: these themselves, and those that their copies are close to."""
     closest = similarity(lesson.patterns, lesson.copies).topk(min(HARDEST, len(lesson.patterns)), dim=-1).indices
     origins, _ = distinct(lesson.origins)
-    others = closest.mT.flatten()
-    others, _ = distinct(others[~torch.isin(others, origins)])
+    others, _ = distinct(closest[~torch.isin(closest, origins)])
     return distinct(torch.cat([origins, others[:FOOTPRINT_PATTERNS]]))[0]
 
 
@@ -145,7 +146,7 @@ CANDIDATES = (
     Candidate("debiased", _debiased),
     Candidate("euclidean", lambda lesson: EuclideanSimilarity(), is_fixed=True),
     Candidate("nuisance", _nuisance),
-    Candidate("footprint", _footprint),
+    Candidate("footprint", _footprint, most_dimensions=FOOTPRINT_DIMENSIONS),
     Candidate("manhattan", lambda lesson: ManhattanSimilarity(), is_fixed=True),
     Candidate("dot", lambda lesson: DotSimilarity(), is_fixed=True),
 )

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ahop._observed import quantiles
 from ahop.missingness import Missingness
 
 # As if each dimension had shown half a gap and half a value more.
@@ -19,7 +20,7 @@ def fit_missingness(missingness: Missingness, originals: Tensor, copies: Tensor,
     rate = (missing.sum(0) + PSEUDO_COUNT) / (total + 2 * PSEUDO_COUNT)
     missingness.base.copy_(torch.logit(rate))
     inner = torch.arange(1, missingness.levels, dtype=torch.float64) / missingness.levels
-    missingness.edges.copy_(torch.nanquantile(originals, inner, dim=0).mT.nan_to_num(0))
+    missingness.edges.copy_(quantiles(originals, inner))
     if not bool(missing.any()):
         return
     level = missingness.level(originals)

@@ -6,9 +6,10 @@ from math import log, pi
 import torch
 from torch import Tensor
 
+from ahop._observed import midpoints, quantiles
 from ahop.fitting.missingness import fit_missingness
 from ahop.variants.density import StepDensity
-from ahop.variants.mixture import POPULATION, MixtureVariant
+from ahop.variants.mixture import POPULATION, MixtureVariant, log_two_bumps
 
 MAX_STEPS, TOLERANCE = 50, 1e-5
 # When garbage is shifted along with the rest, its edges tell the bias better than the mean of what was kept.
@@ -109,7 +110,7 @@ def _fit(originals: Tensor, copies: Tensor, weights: Tensor, form: Form, steps: 
     variant.garbage_rate.copy_(state.rate)
     variant.centre.copy_((shift + problem.centre) * scale + middle)
     variant.scale.copy_(scale)
-    variant.population.copy_(_quantiles(originals, copies))
+    variant.population.copy_(_population(originals, copies))
     variant.garbage.ends.copy_(problem.garbage.ends)
     variant.garbage.log_density.copy_(problem.garbage.log_density)
     fit_missingness(variant.missingness, originals, copies, weights * trust)
@@ -125,7 +126,6 @@ class _Problem:
         self.seen = self.seen_originals & ~torch.isnan(copies)
         self.originals, self.copies = torch.where(self.seen, originals, 0), torch.where(self.seen, copies, 0)
         self.weights, self.form = weights, form
-        self.counts = self.seen.sum(0).clamp_min(1)
         # Where dimensions have units of their own, garbage is told by its place among the copies.
         self.centre = torch.zeros_like(centre)
         start = self._start()
@@ -198,10 +198,8 @@ class _Problem:
         if not self.form.signs:
             kept = constant - 0.5 * ((residual - state.bias) / state.std).square()
             return kept, garbage, torch.ones_like(kept)
-        product = residual * state.bias / state.std.square()
-        bumps = product.abs() - 0.5 * (residual.square() + state.bias.square()) / state.std.square()
-        kept = constant + bumps + torch.log(1 + torch.exp(-2 * product.abs())) - log(2)
-        return kept, garbage, torch.tanh(product)
+        kept = constant + log_two_bumps(residual / state.std, state.bias / state.std)
+        return kept, garbage, torch.tanh(residual * state.bias / state.std.square())
 
     def _maximise(self, state: _State, kept: Tensor, share: Tensor, sign: Tensor) -> _State:
         count = kept.sum(0)
@@ -311,15 +309,12 @@ def _ends(places: Tensor) -> Tensor:
     if not len(places):
         return torch.tensor([-1.0, 1.0], dtype=torch.float64)
     middle, spread = _middle_and_spread(places)
-    low, high = (
-        torch.maximum(places.min(), middle - REACH * spread),
-        torch.minimum(places.max(), middle + REACH * spread),
-    )
+    low = torch.maximum(places.min(), middle - REACH * spread)
+    high = torch.minimum(places.max(), middle + REACH * spread)
     return torch.stack([low - 0.25 * spread - 1e-3, high + 0.25 * spread + 1e-3])
 
 
-def _quantiles(originals: Tensor, copies: Tensor) -> Tensor:
+def _population(originals: Tensor, copies: Tensor) -> Tensor:
     """What stands for the population of origins, (d, POPULATION); of the copies where no origin was observed."""
-    grid = (torch.arange(POPULATION, dtype=torch.float64) + 0.5) / POPULATION
     known = torch.where(torch.isnan(originals).all(0), copies, originals)
-    return torch.nanquantile(known, grid, dim=0).mT.nan_to_num(0)
+    return quantiles(known, midpoints(POPULATION))

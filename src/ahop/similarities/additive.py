@@ -9,9 +9,10 @@ from typing_extensions import override
 from ahop._blocks import blocks
 from ahop._checks import check_count
 from ahop._numbers import block_diagonal
+from ahop._observed import observed
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.missingness import Missingness
-from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
+from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, over_leading_axes
 
 
 @final
@@ -58,8 +59,9 @@ class AdditiveSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        if patterns.ndim > 2:
-            return torch.stack([self.forward(*each) for each in zip(patterns, queries, strict=True)])
+        return over_leading_axes(self._of_matrices, patterns, queries)
+
+    def _of_matrices(self, patterns: Patterns, queries: Queries) -> Scores:
         profiles = self._profiles(queries).flatten(1)
         row = patterns.shape[1] * self.pattern_knots * patterns.element_size()
         parts = [
@@ -70,10 +72,8 @@ class AdditiveSimilarity(DecomposableSimilarity, LinearSimilarity):
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
         profiles, stored = self._profiles(queries), hats(self.pattern_places, patterns)
-        gap, value = self.missingness.evidence_terms(patterns)
-        missing = torch.isnan(queries).unsqueeze(-2)
-        said = torch.where(missing, gap.unsqueeze(-3), value.unsqueeze(-3))
-        return torch.einsum("...bdk,...ndk->...bnd", profiles, stored) + self.gap_weight * said
+        of_values = torch.einsum("...bdk,...ndk->...bnd", profiles, stored)
+        return of_values + self.gap_weight * self.missingness.evidence_per_dimension(patterns, queries)
 
     @override
     def features(self, patterns: Patterns, queries: Queries) -> Features:
@@ -127,7 +127,7 @@ def hats(places: Tensor, values: Tensor) -> Tensor:
     # Knots that are told apart in float64 may be one in float32: all that is there falls on the lower.
     apart = high > low
     share = ((inside - low) / (high - low).where(apart, 1)).masked_fill(torch.isnan(values) | ~apart, 0)
-    present = (~torch.isnan(values)).to(values.dtype)
+    present = observed(values)
     empty = values.new_zeros(*values.shape, places.shape[1])
     lower = empty.scatter(-1, (upper - 1).unsqueeze(-1), (present - share).unsqueeze(-1))
     return lower.scatter_add(-1, upper.unsqueeze(-1), share.unsqueeze(-1))

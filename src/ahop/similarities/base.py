@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,6 +14,8 @@ from ahop._numbers import all_finite, lowest, saturate
 from ahop._observed import filled, holds_nan, observed, shared_dimensions
 from ahop._typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
 from ahop.errors import UndefinedError
+
+Formula: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 
 class Similarity(Component, ABC):
@@ -59,6 +62,14 @@ class Similarity(Component, ABC):
         return self
 
 
+def over_leading_axes(formula: Formula, patterns: Patterns, queries: Queries) -> Scores:
+    """A formula for matrices, on each pair of them in a batch."""
+    if patterns.ndim == 2:
+        return formula(patterns, queries)
+    each = zip(patterns, queries, strict=True)
+    return torch.stack([over_leading_axes(formula, *matrices) for matrices in each])
+
+
 class DecomposableSimilarity(Similarity):
     r"""$\mathrm{sim}(\xi, x) = \sum_i \mathrm{sim}(\xi_i, x_i)$: what a footprint can be made of.
 
@@ -81,7 +92,7 @@ class DecomposableSimilarity(Similarity):
         mean = values.sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp_min(1)
         return torch.lerp(mean, values, mask)  # exact at both ends
 
-    def rule_for(self, patterns: Patterns, queries: Queries) -> Callable[[Tensor, Tensor], Tensor]:
+    def rule_for(self, patterns: Patterns, queries: Queries) -> Formula:
         """The cheaper of the two that is right for this data and any part of it: for those who walk it in blocks."""
         return self.addends if holds_nan(patterns, queries) else self.per_dimension
 

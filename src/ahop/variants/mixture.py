@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from ahop._blocks import pair_blocks
 from ahop._checks import check_count
+from ahop._observed import filled, observed
 from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
 from ahop.missingness import Missingness
 from ahop.variants.base import FactorisedVariant
@@ -91,7 +92,7 @@ class MixtureVariant(FactorisedVariant):
         missing = torch.isnan(queries)
         base = self.missingness.base.to(queries.dtype)
         gaps = -softplus(torch.where(missing, -base, base))
-        values = self._log_marginal(torch.where(missing, 0, queries))
+        values = self._log_marginal(filled(queries))
         return (gaps + values.masked_fill(missing, 0)).sum(-1)
 
     @override
@@ -121,11 +122,9 @@ class MixtureVariant(FactorisedVariant):
         stored, seen = self._of_patterns(patterns)
         deviation = asked.unsqueeze(-2) - stored.unsqueeze(-3)
         shift = self._shift_in_stds(queries.dtype)
-        exponent = _log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
+        exponent = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
         values = softplus(exponent + sharpness.unsqueeze(-2)) + alone.unsqueeze(-2) * seen.unsqueeze(-3)
-        gap, value = self.missingness.evidence_terms(patterns)
-        missing = torch.isnan(queries).unsqueeze(-2)
-        return values + torch.where(missing, gap.unsqueeze(-3), value.unsqueeze(-3))
+        return values + self.missingness.evidence_per_dimension(patterns, queries)
 
     def _of_queries(self, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
         """Places in standard deviations, how much a match there is worth, and what is said without one; all (b, d).
@@ -133,7 +132,7 @@ class MixtureVariant(FactorisedVariant):
         A value that was not observed is worth nothing, which spares the pairs a mask.
         """
         unseen = torch.isnan(queries)
-        queries = torch.where(unseen, 0, queries)
+        queries = filled(queries)
         std = self.std.to(queries.dtype)
         garbage = self._log_garbage(queries)
         worth = self._log_kept_rate(queries.dtype) - std.log() - 0.5 * log(2 * pi) - garbage
@@ -143,9 +142,8 @@ class MixtureVariant(FactorisedVariant):
 
     def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
         """Places in standard deviations, too far away to match anything where not observed; and where observed."""
-        absent = torch.isnan(patterns)
-        expected = self.gain.to(patterns.dtype) * torch.where(absent, 0, patterns) / self.std.to(patterns.dtype)
-        return expected.masked_fill(absent, FAR), (~absent).to(patterns.dtype)
+        expected = self.gain.to(patterns.dtype) * filled(patterns) / self.std.to(patterns.dtype)
+        return expected.masked_fill(torch.isnan(patterns), FAR), observed(patterns)
 
     def _shift_in_stds(self, dtype: torch.dtype) -> Tensor:
         return (self.bias / self.std).to(dtype)
@@ -165,13 +163,12 @@ class MixtureVariant(FactorisedVariant):
         reach = torch.nn.functional.pad(population, (1, 1), mode="replicate")
         gaps = (reach[:, 2:] - reach[:, :-2]) / 2
         std = torch.hypot(self.std.to(queries.dtype).unsqueeze(-1), gaps)  # no square leaves the range of float32
-        bias = self.bias.to(queries.dtype).unsqueeze(-1)
+        bias = self.bias.to(queries.dtype)
         total = None
         for place in range(POPULATION):
-            deviation = queries - population[:, place] - (0 if self.signs else bias.squeeze(-1))
-            deviation = deviation / std[:, place]
-            shift = bias.squeeze(-1) / std[:, place]
-            exponent = _log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
+            deviation = (queries - population[:, place] - (0 if self.signs else bias)) / std[:, place]
+            shift = bias / std[:, place]
+            exponent = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
             bump = exponent - std[:, place].log()
             total = bump if total is None else torch.logaddexp(total, bump)
         assert total is not None
@@ -192,7 +189,7 @@ def _log_one_plus_(exponents: list[Tensor], in_range: bool) -> Tensor:
     return total.add_(1).log_()
 
 
-def _log_two_bumps(deviation: Tensor, shift: Tensor) -> Tensor:
+def log_two_bumps(deviation: Tensor, shift: Tensor) -> Tensor:
     r"""$\log \tfrac12 (e^{-(z - s)^2/2} + e^{-(z + s)^2/2})$."""
     product = (deviation * shift).abs()
-    return product - 0.5 * (deviation.square() + shift.square()) + torch.log1p(torch.exp(-2 * product)) - log(2)
+    return product - 0.5 * (deviation.square() + shift.square()) + torch.log(1 + torch.exp(-2 * product)) - log(2)
