@@ -14,8 +14,8 @@ check:  ## format, lint, types, floors
 	$(PYTHON) -m mypy
 	lint-imports
 
-test:  ## everything, the slow tests too
-	$(PYTHON) -m pytest
+test:  ## everything, the slow tests too, on two cores
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
 
 bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks fitting --json
