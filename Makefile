@@ -1,8 +1,9 @@
 # A few words for everything. `make all` is what CI runs.
 PYTHON ?= python
 export OMP_NUM_THREADS ?= 2
+SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
-.PHONY: setup check test bench docs all
+.PHONY: setup check test bench docs sanitize all
 
 setup:  ## install the package, and all that its tests, experiments and docs need
 	$(PYTHON) -m pip install torch==2.13.0
@@ -21,6 +22,15 @@ bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks fitting --json
 	$(PYTHON) -m benchmarks sorting --json
 	$(PYTHON) -m benchmarks learning --json
+	$(PYTHON) -m benchmarks footprint --json
+
+sanitize:  ## the kernels' tests, with every access to memory checked
+	$(PYTHON) -m venv --clear build/sanitize
+	$(PYTHON) -c $(SITE) > $$(build/sanitize/bin/python -c $(SITE))/parent.pth
+	build/sanitize/bin/python -m pip install --quiet --no-deps --config-settings=cmake.define.AHOP_SANITIZE=ON .
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+		ASAN_OPTIONS=detect_leaks=0 build/sanitize/bin/python -P -m pytest -p no:cacheprovider \
+		tests/test_footprints.py tests/test_kernels.py
 
 docs:  ## warnings are errors; the gallery runs
 	$(PYTHON) -m sphinx -W --keep-going -b html docs docs/_build/html

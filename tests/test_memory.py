@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop import _blocks
+from ahop import _blocks, scanning
 from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
 from tests.catalogue import MIXES_DIMENSIONS, SIMILARITIES, ZOO, shaken
 from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
@@ -439,3 +440,27 @@ def test_a_copy_has_a_prior_of_its_own() -> None:
     copied.log_prior.fill_(1)
     assert memory.log_prior is not None
     assert not bool(memory.log_prior.any())
+
+
+# --- the best of many, block by block
+
+
+@every_network
+@given(case=problems, k=st.integers(1, 9))
+def test_a_scan_in_blocks_finds_what_all_scores_at_once_show(name: str, case: Problem, k: int) -> None:
+    memory = ZOO[name](case.patterns)
+    whole = memory.recall(case.queries, k=k)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scanning, "SCAN_BYTES", 1)
+        parts = memory.recall(case.queries, k=k)
+    assert_close(parts.posterior, whole.posterior)
+    scores = memory.scores(case.queries)
+    assert_close(scores.gather(1, parts.indices), scores.gather(1, whole.indices))
+
+
+def test_of_equals_the_first_is_recalled_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "SCAN_BYTES", 1)
+    memory = ahop.AssociativeMemory(torch.ones(7, 3))
+    recall = memory.recall(torch.ones(1, 3), k=4)
+    assert recall.indices.tolist() == [[0, 1, 2, 3]]
+    assert_close(recall.posterior, torch.full((1, 4), 1 / 7))

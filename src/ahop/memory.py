@@ -27,8 +27,10 @@ from ahop._typing import Array, Kind, PerQuery, Queries, Scores, Weights
 from ahop.calibration import UnknownDetector
 from ahop.energy import Energy, FreeEnergy
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
+from ahop.kernels.packing import grown, taken
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated
+from ahop.scanning import scan
 from ahop.separations.base import Separation
 from ahop.separations.softmax import Softmax
 from ahop.similarities.adaptive import AdaptiveSimilarity
@@ -158,6 +160,10 @@ class AssociativeMemory(nn.Module):
         with torch.no_grad():
             stored = self.modulation(self.patterns)
             for memory, rows in self._by_group(groups, len(checked)):
+                if isinstance(separation, Softmax) and self.log_prior is None and self.detector is None:
+                    best_of_all = scan(memory.similarity, separation, stored, checked[rows], k)
+                    indices[rows], posterior[rows] = best_of_all.indices, best_of_all.posterior
+                    continue
                 for part in blocks(len(rows), self._row_bytes()):
                     asked = rows[part]
                     alike = memory.similarity(stored, checked[asked])
@@ -199,7 +205,7 @@ class AssociativeMemory(nn.Module):
         before = len(self)
         if len(more):
             self.similarity = self.similarity.grown(len(more))
-            self.patterns = torch.cat([self.patterns, more])
+            self.patterns = grown(self.patterns, more)
         return torch.arange(before, len(self), device=self.patterns.device)
 
     def remove(self, indices: Array) -> None:
@@ -211,7 +217,7 @@ class AssociativeMemory(nn.Module):
         if not len(rows):
             raise InvalidValueError("`indices` names every stored pattern; a memory keeps at least one.")
         self.similarity = self.similarity.rows(rows)
-        self.patterns = self.patterns[rows]
+        self.patterns = taken(self.patterns, rows)
         if self.log_prior is not None:
             self.log_prior = self.log_prior[rows]
 

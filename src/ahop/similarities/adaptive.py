@@ -14,7 +14,7 @@ from ahop.errors import InvalidValueError
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
-from ahop.similarities.footprint import FootprintSimilarity
+from ahop.similarities.footprint import FootprintSimilarity, have_kernel, weighed_by_rank
 
 
 def default_bases() -> list[DecomposableSimilarity]:
@@ -55,14 +55,18 @@ class AdaptiveSimilarity(LinearSimilarity):
 
     @override
     def configuration(self) -> dict[str, object]:
-        return {"dimensions": self.dimensions, "bases": [part.base for part in self._parts()]}
+        return {"dimensions": self.dimensions, "bases": self._bases()}
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        terms = [beta * part.forward(patterns, queries) for beta, part in zip(self.betas, self._parts(), strict=True)]
-        return torch.stack(terms).sum(0) if len(terms) > 1 else terms[0]
+        rank_weights = self.coefficients.view(-1, self.dimensions)
+        return weighed_by_rank(self._bases(), rank_weights, patterns, queries)
 
     partial = forward
+
+    @override
+    def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
+        return self.silence_is_evidence or have_kernel(self._bases(), patterns, queries)
 
     @override
     def features(self, patterns: Patterns, queries: Queries) -> Features:
@@ -88,6 +92,9 @@ class AdaptiveSimilarity(LinearSimilarity):
     @override
     def starts(self) -> Tensor:
         return block_diagonal([part.starts() for part in self._parts()])
+
+    def _bases(self) -> list[DecomposableSimilarity]:
+        return [part.base for part in self._parts()]
 
     def _parts(self) -> list[FootprintSimilarity]:
         return [part for part in self.footprints if isinstance(part, FootprintSimilarity)]

@@ -36,6 +36,10 @@ class Similarity(Component, ABC):
     @abstractmethod
     def forward(self, patterns: Patterns, queries: Queries) -> Scores: ...
 
+    def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
+        """Whether `forward` itself knows what to make of NaN in this data."""
+        return self.silence_is_evidence
+
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         """The formula for data with NaN in it, from what was observed. Pairs that share nothing may get any number."""
         raise UndefinedError(
@@ -44,7 +48,7 @@ class Similarity(Component, ABC):
         )
 
     def __call__(self, patterns: Patterns, queries: Queries) -> Scores:
-        has_gaps = not self.silence_is_evidence and holds_nan(patterns, queries)
+        has_gaps = not self.reads_gaps(patterns, queries) and holds_nan(patterns, queries)
         formula = self.partial if has_gaps else super().__call__
         scores: Scores = formula(patterns, queries)
         if not torch.compiler.is_compiling() and not all_finite(scores):
@@ -75,9 +79,18 @@ class DecomposableSimilarity(Similarity):
 
     A dimension that was not observed on both sides counts as the average of those that were.
 
+    Attributes:
+        kernel: what the compiled kernels call this similarity, if they know it.
+
     Paper:
         [eqn:decomposable].
     """
+
+    kernel: str | None = None
+
+    def as_kernel_sees(self, queries: Queries) -> Queries:
+        """The queries for which the kernel of that name gives this similarity."""
+        return queries
 
     @abstractmethod
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:

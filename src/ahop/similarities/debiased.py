@@ -26,6 +26,7 @@ class DebiasedSimilarity(DecomposableSimilarity):
         self.dimensions = check_count("dimensions", dimensions)
         self.register_buffer("bias", torch.zeros(dimensions))
         self.silence_is_evidence = base.silence_is_evidence
+        self.kernel = base.kernel
 
     @override
     def configuration(self) -> dict[str, object]:
@@ -42,6 +43,10 @@ class DebiasedSimilarity(DecomposableSimilarity):
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
         return self.base.per_dimension(patterns, self._moved(queries))
+
+    @override
+    def as_kernel_sees(self, queries: Queries) -> Queries:
+        return self.base.as_kernel_sees(self._moved(queries))
 
     def _moved(self, queries: Queries) -> Queries:
         return queries - self.bias.to(queries.dtype)

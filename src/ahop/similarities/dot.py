@@ -17,6 +17,8 @@ class DotSimilarity(DecomposableSimilarity):
         Section 3.3, second base similarity of A-Hop; column sim of Table 1.
     """
 
+    kernel = "dot"
+
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         return queries @ patterns.mT

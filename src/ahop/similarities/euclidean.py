@@ -21,6 +21,8 @@ class EuclideanSimilarity(DecomposableSimilarity):
         [lem:opt-iso-noisy].
     """
 
+    kernel = "euclidean"
+
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         centre = patterns.detach().mean(-2, keepdim=True)

@@ -1,5 +1,6 @@
 r"""The similarity footprint: how alike are two vectors in their best subspace of each size?"""
 
+from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -8,9 +9,10 @@ from typing_extensions import override
 
 from ahop._checks import check_count, check_kind
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores, Vector
+from ahop.kernels.footprints import footprint_scores, serves
 from ahop.kernels.ranked import ranked_scores
 from ahop.kernels.sorting import sort_ascending_
-from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
+from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, over_leading_axes
 
 
 def footprint(base: DecomposableSimilarity, patterns: Patterns, queries: Queries) -> PerDimension:
@@ -49,10 +51,13 @@ class FootprintSimilarity(LinearSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        rank_weights = rank_weights_of(self.weights).to(patterns.dtype)
-        return ranked_scores(self.base.rule_for(patterns, queries), rank_weights, patterns, queries)
+        return weighed_by_rank([self.base], rank_weights_of(self.weights).unsqueeze(0), patterns, queries)
 
     partial = forward
+
+    @override
+    def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
+        return self.silence_is_evidence or have_kernel([self.base], patterns, queries)
 
     @override
     def features(self, patterns: Patterns, queries: Queries) -> Features:
@@ -78,6 +83,28 @@ class FootprintSimilarity(LinearSimilarity):
     @override
     def starts(self) -> Tensor:
         return torch.ones(1, self.dimensions, dtype=torch.float64)
+
+
+def have_kernel(bases: Sequence[DecomposableSimilarity], patterns: Patterns, queries: Queries) -> bool:
+    return serves(patterns, queries) and all(base.kernel is not None for base in bases)
+
+
+def weighed_by_rank(
+    bases: Sequence[DecomposableSimilarity], rank_weights: Tensor, patterns: Patterns, queries: Queries
+) -> Scores:
+    r"""$\sum_k u_k^\top \tilde q^{(k)}$ for rank weights (k, d): all at once by the kernel, or one by one."""
+    rank_weights = rank_weights.to(patterns.dtype)
+    if not have_kernel(bases, patterns, queries):
+        terms = zip(bases, rank_weights, strict=True)
+        scores = [ranked_scores(base.rule_for(patterns, queries), u, patterns, queries) for base, u in terms]
+        return torch.stack(scores).sum(0) if len(scores) > 1 else scores[0]
+    names = [base.kernel for base in bases if base.kernel is not None]
+
+    def of_matrices(patterns: Patterns, queries: Queries) -> Scores:
+        asked = torch.stack([base.as_kernel_sees(queries) for base in bases])
+        return footprint_scores(names, rank_weights, patterns, asked)
+
+    return over_leading_axes(of_matrices, patterns, queries)
 
 
 def rank_weights_of(subspace_weights: Tensor) -> Tensor:

@@ -17,6 +17,8 @@ class ManhattanSimilarity(DecomposableSimilarity):
         Table 1, the similarity of U-Hop.
     """
 
+    kernel = "manhattan"
+
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         return -torch.cdist(queries, patterns, p=1.0)

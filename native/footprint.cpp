@@ -1,0 +1,428 @@
+// The footprint's inner loops, compiled once for each instruction set.
+//
+// Nothing of the standard library is called here: a template of it, compiled for one instruction set, could be linked
+// for all.
+#include "job.hpp"
+#include "network.hpp"
+
+namespace ahop::AHOP_ISA {
+namespace {
+
+template <class T>
+using Mask = decltype(Vector<T>{} < Vector<T>{});
+
+template <class T>
+constexpr T lowest() {
+    return sizeof(T) == 4 ? static_cast<T>(-__FLT_MAX__) : static_cast<T>(-__DBL_MAX__);
+}
+
+template <class T>
+constexpr T infinity() {
+    return static_cast<T>(__builtin_inf());
+}
+
+// Room for one strip of a block: its values, and what backward needs besides. Laid out once for each thread.
+template <class T>
+struct Room {
+    T* block;             // one block, packed: (d, block)
+    Vector<T>* values;    // (padded d)
+    Vector<T>* shares;    // (padded d)
+    Vector<T>* sums;      // (padded d)
+    Mask<T>* gaps;        // (d)
+    Mask<T>* swaps;       // one for each comparison
+    T* gradient;          // one block of the patterns' gradient, (d, block)
+
+    Room(void* memory, std::size_t d) {
+        char* next = static_cast<char*>(memory);
+        auto take = [&next](std::size_t bytes) {
+            char* start = next;
+            next += (bytes + 63) / 64 * 64;
+            return start;
+        };
+        std::size_t rows = padded(d) * sizeof(Vector<T>), whole = d * BLOCK_BYTES;
+        block = reinterpret_cast<T*>(take(whole));
+        values = reinterpret_cast<Vector<T>*>(take(rows));
+        shares = reinterpret_cast<Vector<T>*>(take(rows));
+        sums = reinterpret_cast<Vector<T>*>(take(rows));
+        gaps = reinterpret_cast<Mask<T>*>(take(rows));
+        gradient = reinterpret_cast<T*>(take(whole));
+        swaps = reinterpret_cast<Mask<T>*>(next);
+    }
+};
+
+// The comparisons of a sort of `count` rows, one by one, forwards or backwards: Batcher's merge exchange for any count.
+template <class Visit>
+inline void comparisons_forward(std::size_t count, Visit visit) {
+    std::size_t top = 1;
+    while (2 * top < count) top *= 2;
+    for (std::size_t p = top; p > 0; p /= 2) {
+        std::size_t q = top, r = 0, step = p;
+        while (true) {
+            for (std::size_t i = 0; i + step < count; ++i)
+                if ((i & p) == r) visit(i, i + step);
+            if (q == p) break;
+            step = q - p;
+            q /= 2;
+            r = p;
+        }
+    }
+}
+
+template <class Visit>
+inline void comparisons_backward(std::size_t count, Visit visit) {
+    std::size_t top = 1;
+    while (2 * top < count) top *= 2;
+    for (std::size_t p = 1; p <= top; p *= 2) {
+        for (std::size_t q = p; q <= top; q *= 2) {
+            // The pass that forward made with `step = 2q - p`; its first, with q at the top, was the one of step p.
+            bool is_first = q == top;
+            std::size_t step = is_first ? p : 2 * q - p, r = is_first ? 0 : p;
+            for (std::size_t i = count > step ? count - step : 0; i-- > 0;)
+                if ((i & p) == r) visit(i, i + step);
+        }
+    }
+}
+
+inline std::size_t comparison_count(std::size_t d) {
+    std::size_t count = 0;
+    comparisons_forward(d, [&count](std::size_t, std::size_t) { ++count; });
+    return count;
+}
+
+std::size_t scratch_bytes(std::size_t d) {
+    std::size_t rows = (padded(d) + 1) * BLOCK_BYTES;
+    return 7 * rows + (comparison_count(d) + 1) * AHOP_VECTOR_BYTES + 1024;
+}
+
+template <class T>
+inline Vector<T> value(int base, Vector<T> stored, T asked) {
+    if (base == DOT) return stored * asked;
+    Vector<T> difference = stored - asked;
+    if (base == EUCLIDEAN) return difference * -difference;
+    return smaller(difference, -difference);
+}
+
+// The derivative of a value to the stored side, and to the asked side.
+template <class T>
+inline void slopes(int base, Vector<T> stored, T asked, Vector<T>& to_stored, Vector<T>& to_asked) {
+    if (base == DOT) {
+        to_stored = broadcast<T>(asked);
+        to_asked = stored;
+        return;
+    }
+    Vector<T> difference = stored - asked;
+    if (base == EUCLIDEAN) {
+        to_stored = -2 * difference;
+    } else {
+        Vector<T> one = broadcast<T>(1), none{};
+        to_stored = difference > none ? -one : (difference < none ? one : none);
+    }
+    to_asked = -to_stored;
+}
+
+template <class T>
+bool transpose_block(const T* patterns, std::size_t n, std::size_t d, std::size_t number, T* block) {
+    constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
+    std::size_t start = number * width;
+    Vector<T> check{};
+    for (std::size_t strip = 0; strip < width; strip += lanes) {
+        for (std::size_t i = 0; i < d; i += lanes) {
+            Vector<T> square[lanes];
+            std::size_t columns = at_most(lanes, d - i);
+            for (std::size_t lane = 0; lane < lanes; ++lane) {
+                std::size_t row = start + strip + lane;
+                square[lane] = Vector<T>{};
+                if (row >= n) continue;
+                const T* from = patterns + row * d + i;
+                if (columns == lanes)
+                    square[lane] = load(from);
+                else
+                    __builtin_memcpy(&square[lane], from, columns * sizeof(T));
+            }
+            transpose<T>(square);
+            for (std::size_t column = 0; column < columns; ++column) {
+                store(block + (i + column) * width + strip, square[column]);
+                check += square[column] * 0;
+            }
+        }
+    }
+    return !any(check != 0);
+}
+
+template <class T>
+void pack(const T* patterns, std::size_t n, std::size_t d, T* blocks, std::uint8_t* finite, std::size_t first,
+          std::size_t last) {
+    for (std::size_t number = first; number < last; ++number)
+        finite[number] = transpose_block(patterns, n, d, number, blocks + number * d * Vectors<T>::block);
+}
+
+// One block as the kernels read it: packed before, or now.
+template <class T>
+struct Block {
+    const T* rows;
+    bool is_finite;
+
+    Block(const Job<T>& job, std::size_t number, T* room) {
+        if (job.blocks) {
+            rows = job.blocks + number * job.d * Vectors<T>::block;
+            is_finite = job.finite[number];
+        } else {
+            is_finite = transpose_block(job.patterns, job.n, job.d, number, room);
+            rows = room;
+        }
+    }
+};
+
+// Values of a strip in which something is NaN or infinite.
+template <class T>
+struct Gaps {
+    Vector<T> count{};  // dimensions that were observed on both sides
+    Mask<T> is_lost{};  // where a value is no number though both sides were observed
+};
+
+template <class T>
+Gaps<T> fill_with_gaps(int base, const T* block, const T* asked, std::size_t d, Vector<T>* values, Mask<T>* gaps) {
+    Gaps<T> found;
+    Vector<T> total{}, one = broadcast<T>(1), none{};
+    for (std::size_t i = 0; i < d; ++i) {
+        Vector<T> stored = load(block + i * Vectors<T>::block);
+        gaps[i] = (stored != stored) | (broadcast<T>(asked[i]) != broadcast<T>(asked[i]));
+        values[i] = gaps[i] ? none : value(base, stored, asked[i]);
+        total += values[i];
+        found.count += gaps[i] ? none : one;
+    }
+    Vector<T> mean = total / larger(found.count, one);
+    for (std::size_t i = 0; i < d; ++i) {
+        values[i] = gaps[i] ? mean : values[i];
+        found.is_lost |= values[i] != values[i];
+    }
+    return found;
+}
+
+template <int Kind, class T>
+inline void fill_as(const T* block, const T* asked, std::size_t d, Vector<T>* values) {
+    for (std::size_t i = 0; i < d; ++i) values[i] = value(Kind, load(block + i * Vectors<T>::block), asked[i]);
+}
+
+template <class T>
+inline void fill(int base, const T* block, const T* asked, std::size_t d, Vector<T>* values) {
+    if (base == EUCLIDEAN) return fill_as<EUCLIDEAN>(block, asked, d, values);
+    if (base == DOT) return fill_as<DOT>(block, asked, d, values);
+    return fill_as<MANHATTAN>(block, asked, d, values);
+}
+
+template <class T>
+inline void fill_behind(std::size_t d, Vector<T>* values) {
+    for (std::size_t i = d; i < padded(d); ++i) values[i] = broadcast<T>(-infinity<T>());
+}
+
+template <class T>
+Vector<T> weigh(Vector<T>* values, const T* weights, std::size_t d) {
+    switch (d) {
+        case 16: return weighed_tile<16, T>(values, weights);
+        case 32: return weighed_tile<32, T>(values, weights);
+        case TILE: return weighed_tile<TILE, T>(values, weights);
+        default: break;
+    }
+    sort_rows(values, padded(d));
+    Vector<T> total{};
+    for (std::size_t i = 0; i < d; ++i) total += weights[i] * values[i];
+    return total;
+}
+
+template <class T>
+void scores(const Job<T>& job, T* scores, std::size_t first, std::size_t last, void* scratch) {
+    constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
+    Room<T> room(scratch, job.d);
+    fill_behind<T>(job.d, room.values);
+    for (std::size_t number = first; number < last; ++number) {
+        Block<T> block(job, number, room.block);
+        for (std::size_t query = 0; query < job.b; ++query) {
+            for (std::size_t strip = 0; strip < width && number * width + strip < job.n; strip += lanes) {
+                Vector<T> total{};
+                for (std::size_t k = 0; k < job.k; ++k) {
+                    const T* asked = job.queries + (k * job.b + query) * job.d;
+                    if (block.is_finite && job.query_finite[k * job.b + query]) {
+                        fill(job.bases[k], block.rows + strip, asked, job.d, room.values);
+                        total += weigh(room.values, job.weights + k * job.d, job.d);
+                    } else {
+                        Gaps<T> found =
+                            fill_with_gaps(job.bases[k], block.rows + strip, asked, job.d, room.values, room.gaps);
+                        Vector<T> part = weigh(room.values, job.weights + k * job.d, job.d);
+                        total += found.is_lost ? broadcast<T>(static_cast<T>(__builtin_nan(""))) : part;
+                        total = found.count == 0 ? broadcast<T>(lowest<T>()) : total;
+                    }
+                    fill_behind<T>(job.d, room.values);
+                }
+                std::size_t start = number * width + strip, count = at_most(lanes, job.n - start);
+                __builtin_memcpy(scores + query * job.n + start, &total, count * sizeof(T));
+            }
+        }
+    }
+}
+
+template <class T>
+inline Vector<T> load_some(const T* from, std::size_t count) {
+    if (count >= Vectors<T>::lanes) return load(from);
+    Vector<T> value{};
+    __builtin_memcpy(&value, from, count * sizeof(T));
+    return value;
+}
+
+template <class T>
+void weight_gradient(const Job<T>& job, const T* gradient, T* weights, std::size_t first, std::size_t last,
+                     void* scratch) {
+    constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
+    Room<T> room(scratch, job.d);
+    for (std::size_t k = 0; k < job.k; ++k) {
+        for (std::size_t i = 0; i < job.d; ++i) room.sums[i] = Vector<T>{};
+        for (std::size_t number = first; number < last; ++number) {
+            Block<T> block(job, number, room.block);
+            for (std::size_t query = 0; query < job.b; ++query) {
+                const T* asked = job.queries + (k * job.b + query) * job.d;
+                for (std::size_t strip = 0; strip < width && number * width + strip < job.n; strip += lanes) {
+                    std::size_t start = number * width + strip;
+                    Vector<T> share = load_some(gradient + query * job.n + start, job.n - start);
+                    if (!any(share != 0)) continue;
+                    if (block.is_finite && job.query_finite[k * job.b + query]) {
+                        fill(job.bases[k], block.rows + strip, asked, job.d, room.values);
+                    } else {
+                        Gaps<T> found =
+                            fill_with_gaps(job.bases[k], block.rows + strip, asked, job.d, room.values, room.gaps);
+                        share = found.count == 0 ? Vector<T>{} : share;
+                    }
+                    fill_behind<T>(job.d, room.values);
+                    sort_rows(room.values, padded(job.d));
+                    for (std::size_t i = 0; i < job.d; ++i) room.sums[i] += share * room.values[i];
+                }
+            }
+        }
+        for (std::size_t i = 0; i < job.d; ++i) weights[k * job.d + i] += sum<T>(room.sums[i]);
+    }
+}
+
+// What each dimension of a strip counts, by its rank: the weights, sent back through the network that sorts the values.
+template <class T>
+void weights_by_dimension(Vector<T>* values, const T* weights, std::size_t d, Vector<T>* shares, Mask<T>* swaps) {
+    Mask<T>* next = swaps;
+    comparisons_forward(d, [&](std::size_t i, std::size_t j) {
+        Vector<T> a = values[i], b = values[j];
+        *next++ = a < b;
+        values[i] = larger(a, b);
+        values[j] = smaller(a, b);
+    });
+    for (std::size_t i = 0; i < d; ++i) shares[i] = broadcast(weights[i]);
+    comparisons_backward(d, [&](std::size_t i, std::size_t j) {
+        Vector<T> a = shares[i], b = shares[j];
+        Mask<T> swapped = *--next;
+        shares[i] = swapped ? b : a;
+        shares[j] = swapped ? a : b;
+    });
+}
+
+// Weight that fell on gaps belongs to the observed dimensions, whose mean the gaps hold.
+template <class T>
+void share_out(const Gaps<T>& found, const Mask<T>* gaps, std::size_t d, Vector<T>* shares) {
+    Vector<T> lent{}, none{}, one = broadcast<T>(1);
+    for (std::size_t i = 0; i < d; ++i) lent += gaps[i] ? shares[i] : none;
+    lent /= larger(found.count, one);
+    for (std::size_t i = 0; i < d; ++i) shares[i] = gaps[i] ? none : shares[i] + lent;
+}
+
+template <class T>
+void data_gradient(const Job<T>& job, const T* gradient, T* patterns, T* queries, std::size_t first, std::size_t last,
+                   void* scratch) {
+    constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
+    Room<T> room(scratch, job.d);
+    for (std::size_t number = first; number < last; ++number) {
+        Block<T> block(job, number, room.block);
+        for (std::size_t i = 0; i < job.d * width; ++i) room.gradient[i] = 0;
+        for (std::size_t k = 0; k < job.k; ++k) {
+            for (std::size_t query = 0; query < job.b; ++query) {
+                const T* asked = job.queries + (k * job.b + query) * job.d;
+                T* to_query = queries + (k * job.b + query) * job.d;
+                bool is_finite = block.is_finite && job.query_finite[k * job.b + query];
+                for (std::size_t strip = 0; strip < width && number * width + strip < job.n; strip += lanes) {
+                    std::size_t start = number * width + strip;
+                    Vector<T> share = load_some(gradient + query * job.n + start, job.n - start);
+                    if (!any(share != 0)) continue;
+                    const T* rows = block.rows + strip;
+                    Gaps<T> found;
+                    if (is_finite)
+                        fill(job.bases[k], rows, asked, job.d, room.values);
+                    else
+                        found = fill_with_gaps(job.bases[k], rows, asked, job.d, room.values, room.gaps);
+                    weights_by_dimension(room.values, job.weights + k * job.d, job.d, room.shares, room.swaps);
+                    if (!is_finite) {
+                        share_out(found, room.gaps, job.d, room.shares);
+                        share = found.count == 0 ? Vector<T>{} : share;
+                    }
+                    for (std::size_t i = 0; i < job.d; ++i) {
+                        Vector<T> to_stored, to_asked, flow = share * room.shares[i];
+                        slopes(job.bases[k], load(rows + i * width), asked[i], to_stored, to_asked);
+                        if (!is_finite) {
+                            to_stored = room.gaps[i] ? Vector<T>{} : to_stored;
+                            to_asked = room.gaps[i] ? Vector<T>{} : to_asked;
+                        }
+                        T* place = room.gradient + i * width + strip;
+                        store(place, load(place) + flow * to_stored);
+                        to_query[i] += sum<T>(flow * to_asked);
+                    }
+                }
+            }
+        }
+        for (std::size_t lane = 0; lane < at_most(width, job.n - number * width); ++lane)
+            for (std::size_t i = 0; i < job.d; ++i)
+                patterns[(number * width + lane) * job.d + i] = room.gradient[i * width + lane];
+    }
+}
+
+template <class T>
+bool holds_nan(const T* values, std::size_t count) {
+    bool found = false;
+    for (std::size_t i = 0; i < count; ++i) found |= values[i] != values[i];
+    return found;
+}
+
+template <class T>
+bool sort(T* values, std::size_t m, std::size_t d, std::size_t first, std::size_t last, void* scratch) {
+    constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
+    Room<T> room(scratch, d);
+    bool is_sorted = true;
+    for (std::size_t number = first; number < last; ++number) {
+        if (!transpose_block(values, m, d, number, room.block) && holds_nan(room.block, d * width)) {
+            is_sorted = false;
+            continue;
+        }
+        for (std::size_t strip = 0; strip < width && number * width + strip < m; strip += lanes) {
+            for (std::size_t i = 0; i < d; ++i) room.values[i] = load(room.block + i * width + strip);
+            fill_behind<T>(d, room.values);
+            sort_rows(room.values, padded(d));
+            std::size_t start = number * width + strip;
+            for (std::size_t i = 0; i < d; i += lanes) {
+                std::size_t columns = at_most(lanes, d - i);
+                Vector<T> square[lanes];
+                for (std::size_t column = 0; column < lanes; ++column)
+                    square[column] = column < columns ? room.values[d - 1 - i - column] : Vector<T>{};
+                transpose<T>(square);
+                for (std::size_t lane = 0; lane < at_most(lanes, m - start); ++lane)
+                    __builtin_memcpy(values + (start + lane) * d + i, &square[lane], columns * sizeof(T));
+            }
+        }
+    }
+    return is_sorted;
+}
+
+template <class T>
+constexpr Kernels<T> kernels() {
+    return {scratch_bytes, pack<T>, scores<T>, weight_gradient<T>, data_gradient<T>, sort<T>};
+}
+
+}  // namespace
+
+extern const Kernels<float> kernels_float;
+extern const Kernels<double> kernels_double;
+const Kernels<float> kernels_float = kernels<float>();
+const Kernels<double> kernels_double = kernels<double>();
+
+}  // namespace ahop::AHOP_ISA

@@ -1,0 +1,50 @@
+// What the kernels are asked, in plain numbers: no vectors, no classes of others, so that every instruction set and the
+// caller agree on it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ahop {
+
+enum Base : int { EUCLIDEAN, DOT, MANHATTAN, BASES };
+
+// Scores s[b, n] = sum over bases k and ranks r of weights[k, r] times the r-th largest of base k's values for the pair.
+//
+// A dimension that is NaN on either side counts as the mean of the others of its pair; a pair that shares none scores
+// the lowest finite number.
+template <class T>
+struct Job {
+    const T* patterns;           // rows (n, d); or null
+    const T* blocks;             // the same, packed: (ceil(n / lanes), d, lanes)
+    const std::uint8_t* finite;  // of each block, whether all of it is
+    std::size_t n, d;
+    const T* queries;                  // (k, b, d): each base may see them in its own way
+    const std::uint8_t* query_finite;  // (k, b)
+    std::size_t b, k;
+    const int* bases;  // (k,)
+    const T* weights;  // (k, d)
+};
+
+// One instruction set's work on the blocks [first, last), with memory of its own.
+template <class T>
+struct Kernels {
+    // Rows of `scratch` that the others need for d dimensions.
+    std::size_t (*scratch_bytes)(std::size_t d);
+    void (*pack)(const T* patterns, std::size_t n, std::size_t d, T* blocks, std::uint8_t* finite, std::size_t first,
+                 std::size_t last);
+    void (*scores)(const Job<T>&, T* scores, std::size_t first, std::size_t last, void* scratch);
+    // Adds to (k, d).
+    void (*weight_gradient)(const Job<T>&, const T* gradient, T* weights, std::size_t first, std::size_t last,
+                            void* scratch);
+    // Writes rows (n, d) of its blocks, and adds to (k, b, d).
+    void (*data_gradient)(const Job<T>&, const T* gradient, T* patterns, T* queries, std::size_t first,
+                          std::size_t last, void* scratch);
+    // Rows (m, d) ascending, in place; blocks are of as many rows as a block has lanes. Those with NaN are left as
+    // they are, and the answer is false.
+    bool (*sort)(T* values, std::size_t m, std::size_t d, std::size_t first, std::size_t last, void* scratch);
+};
+
+constexpr std::size_t MOST_DIMENSIONS = 4096;
+
+}  // namespace ahop

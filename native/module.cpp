@@ -1,0 +1,282 @@
+// The Python face of the kernels: arrays in, arrays out, shared out over threads. No tensor library's binary interface
+// is used; arrays pass as DLPack or buffers.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "job.hpp"
+
+namespace nb = nanobind;
+
+namespace ahop {
+
+#define AHOP_DECLARE(isa)                       \
+    namespace isa {                             \
+    extern const Kernels<float> kernels_float;  \
+    extern const Kernels<double> kernels_double; \
+    }
+
+AHOP_DECLARE(baseline)
+#ifdef AHOP_X86
+AHOP_DECLARE(avx2)
+AHOP_DECLARE(avx512)
+#endif
+
+namespace {
+
+constexpr std::size_t BLOCK_BYTES = 64;
+
+struct InstructionSet {
+    const char* name;
+    const Kernels<float>* of_float;
+    const Kernels<double>* of_double;
+};
+
+std::vector<InstructionSet> supported() {
+    std::vector<InstructionSet> found;
+#ifdef AHOP_X86
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+        found.push_back({"avx512", &avx512::kernels_float, &avx512::kernels_double});
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        found.push_back({"avx2", &avx2::kernels_float, &avx2::kernels_double});
+#endif
+    found.push_back({"baseline", &baseline::kernels_float, &baseline::kernels_double});
+    return found;
+}
+
+std::atomic<std::size_t> chosen{0};
+
+const std::vector<InstructionSet>& all() {
+    static const std::vector<InstructionSet> sets = supported();
+    return sets;
+}
+
+template <class T>
+const Kernels<T>& kernels() {
+    const InstructionSet& set = all()[chosen];
+    if constexpr (std::is_same_v<T, float>)
+        return *set.of_float;
+    else
+        return *set.of_double;
+}
+
+std::vector<std::string> instruction_sets() {
+    std::vector<std::string> names;
+    for (const InstructionSet& set : all()) names.emplace_back(set.name);
+    return names;
+}
+
+void use(const std::string& name) {
+    for (std::size_t i = 0; i < all().size(); ++i)
+        if (name == all()[i].name) {
+            chosen = i;
+            return;
+        }
+    throw nb::value_error(("this machine has no instruction set named " + name).c_str());
+}
+
+template <class T>
+using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+void require(bool holds, const char* what) {
+    if (!holds) throw nb::value_error(what);
+}
+
+struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+};
+
+template <class T>
+std::size_t block_count(std::size_t rows) {
+    constexpr std::size_t lanes = BLOCK_BYTES / sizeof(T);
+    return (rows + lanes - 1) / lanes;
+}
+
+// Who takes which blocks: whoever is free, or each thread its own part, so that sums are the same in every run.
+enum class Shares { WHOEVER_IS_FREE, EACH_ITS_OWN };
+
+// Shares [0, count) out; `work(first, last, thread, scratch)`. Threads live for one call: nothing is left behind for a
+// fork to break.
+template <class Work>
+void share_out(std::size_t count, std::size_t scratch_bytes, std::size_t threads, Shares shares, const Work& work) {
+    threads = std::max<std::size_t>(1, std::min(threads, count));
+    std::size_t own = (count + threads - 1) / threads;
+    std::size_t chunk = std::max<std::size_t>(1, std::min<std::size_t>(64, own / 4));
+    std::atomic<std::size_t> next{0};
+    std::vector<std::unique_ptr<void, Free>> scratch;
+    for (std::size_t i = 0; i < threads; ++i) {
+        scratch.emplace_back(std::aligned_alloc(64, (scratch_bytes + 63) / 64 * 64));
+        if (!scratch.back()) throw std::bad_alloc();
+    }
+    auto run = [&](std::size_t thread) {
+        if (shares == Shares::EACH_ITS_OWN) {
+            std::size_t first = std::min(thread * own, count);
+            work(first, std::min(first + own, count), thread, scratch[thread].get());
+            return;
+        }
+        for (std::size_t first; (first = next.fetch_add(chunk)) < count;)
+            work(first, std::min(first + chunk, count), thread, scratch[thread].get());
+    };
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run, i);
+    run(0);
+    for (std::thread& other : others) other.join();
+}
+
+// What a call is about, checked; it owns what it computes about the queries.
+template <class T>
+struct Request {
+    Job<T> job;
+    std::vector<std::uint8_t> query_finite;
+
+    Request(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+            const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases) {
+        std::size_t n = patterns.shape(0), d = patterns.shape(1), k = queries.shape(0), b = queries.shape(1);
+        constexpr std::size_t lanes = BLOCK_BYTES / sizeof(T);
+        require(0 < d && d <= MOST_DIMENSIONS, "dimensions must be between 1 and 4096");
+        require(queries.shape(2) == d && weights.shape(1) == d, "patterns, queries and weights differ in dimensions");
+        require(weights.shape(0) == k && bases.size() == k, "queries, weights and bases differ in number");
+        for (int base : bases) require(0 <= base && base < BASES, "no such base similarity");
+        bool is_packed = blocks.shape(0) > 0;
+        if (is_packed) {
+            require(blocks.shape(0) >= block_count<T>(n) && blocks.shape(1) == d && blocks.shape(2) == lanes &&
+                        finite.shape(0) == blocks.shape(0),
+                    "the packed blocks are not of these patterns");
+        }
+        query_finite.assign(k * b, 1);
+        for (std::size_t i = 0; i < k * b * d; ++i)
+            if (!std::isfinite(queries.data()[i])) query_finite[i / d] = 0;
+        job = {patterns.data(), is_packed ? blocks.data() : nullptr, finite.data(), n, d,
+               queries.data(),  query_finite.data(),                 b,             k, bases.data(), weights.data()};
+    }
+};
+
+template <class T>
+void pack(const Matrix<const T>& patterns, const Cube<T>& blocks, const Bytes& finite, std::size_t threads) {
+    std::size_t n = patterns.shape(0), d = patterns.shape(1);
+    require(blocks.shape(0) >= block_count<T>(n) && blocks.shape(1) == d &&
+                blocks.shape(2) == BLOCK_BYTES / sizeof(T) && finite.shape(0) >= block_count<T>(n),
+            "the blocks are not for these patterns");
+    nb::gil_scoped_release release;
+    share_out(block_count<T>(n), 64, threads, Shares::WHOEVER_IS_FREE, [&](std::size_t first, std::size_t last, std::size_t, void*) {
+        kernels<T>().pack(patterns.data(), n, d, blocks.data(), finite.data(), first, last);
+    });
+}
+
+template <class T>
+void scores(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+            const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
+            const Matrix<T>& out, std::size_t threads) {
+    Request<T> request(patterns, blocks, finite, queries, weights, bases);
+    const Job<T>& job = request.job;
+    require(out.shape(0) == job.b && out.shape(1) == job.n, "the scores have another shape");
+    nb::gil_scoped_release release;
+    share_out(block_count<T>(job.n), kernels<T>().scratch_bytes(job.d), threads, Shares::WHOEVER_IS_FREE,
+              [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
+                  kernels<T>().scores(job, out.data(), first, last, scratch);
+              });
+}
+
+template <class T>
+void weight_gradient(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+                     const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
+                     const Matrix<const T>& gradient, const Matrix<T>& out, std::size_t threads) {
+    Request<T> request(patterns, blocks, finite, queries, weights, bases);
+    const Job<T>& job = request.job;
+    require(gradient.shape(0) == job.b && gradient.shape(1) == job.n, "the gradient has another shape");
+    require(out.shape(0) == job.k && out.shape(1) == job.d, "the weights have another shape");
+    nb::gil_scoped_release release;
+    std::size_t size = job.k * job.d;
+    std::vector<std::vector<double>> parts(std::max<std::size_t>(1, threads), std::vector<double>(size, 0));
+    share_out(block_count<T>(job.n), kernels<T>().scratch_bytes(job.d), threads, Shares::EACH_ITS_OWN,
+              [&](std::size_t first, std::size_t last, std::size_t thread, void* scratch) {
+                  std::vector<T> part(size, 0);
+                  kernels<T>().weight_gradient(job, gradient.data(), part.data(), first, last, scratch);
+                  for (std::size_t i = 0; i < size; ++i) parts[thread][i] += part[i];
+              });
+    for (std::size_t i = 0; i < size; ++i) {
+        double total = 0;
+        for (const std::vector<double>& part : parts) total += part[i];
+        out.data()[i] = static_cast<T>(total);
+    }
+}
+
+template <class T>
+void data_gradient(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+                   const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
+                   const Matrix<const T>& gradient, const Matrix<T>& to_patterns, const Cube<T>& to_queries,
+                   std::size_t threads) {
+    Request<T> request(patterns, blocks, finite, queries, weights, bases);
+    const Job<T>& job = request.job;
+    require(gradient.shape(0) == job.b && gradient.shape(1) == job.n, "the gradient has another shape");
+    require(to_patterns.shape(0) == job.n && to_patterns.shape(1) == job.d, "the patterns have another shape");
+    require(to_queries.shape(0) == job.k && to_queries.shape(1) == job.b && to_queries.shape(2) == job.d,
+            "the queries have another shape");
+    nb::gil_scoped_release release;
+    std::size_t size = job.k * job.b * job.d;
+    std::vector<std::vector<T>> parts(std::max<std::size_t>(1, threads));
+    share_out(block_count<T>(job.n), kernels<T>().scratch_bytes(job.d), threads, Shares::EACH_ITS_OWN,
+              [&](std::size_t first, std::size_t last, std::size_t thread, void* scratch) {
+                  if (parts[thread].empty()) parts[thread].assign(size, 0);
+                  kernels<T>().data_gradient(job, gradient.data(), to_patterns.data(), parts[thread].data(), first,
+                                             last, scratch);
+              });
+    std::fill_n(to_queries.data(), size, T{0});
+    for (const std::vector<T>& part : parts)
+        for (std::size_t i = 0; i < part.size(); ++i) to_queries.data()[i] += part[i];
+}
+
+template <class T>
+bool sort(const Matrix<T>& values, std::size_t threads) {
+    std::size_t m = values.shape(0), d = values.shape(1);
+    require(0 < d && d <= MOST_DIMENSIONS, "dimensions must be between 1 and 4096");
+    nb::gil_scoped_release release;
+    std::atomic<bool> is_sorted{true};
+    share_out(block_count<T>(m), kernels<T>().scratch_bytes(d), threads, Shares::WHOEVER_IS_FREE,
+              [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
+                  if (!kernels<T>().sort(values.data(), m, d, first, last, scratch)) is_sorted = false;
+              });
+    return is_sorted;
+}
+
+template <class T>
+void define(nb::module_& module) {
+    using namespace nb::literals;
+    module.def("pack", &pack<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(), "threads"_a);
+    module.def("scores", &scores<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(),
+               "queries"_a.noconvert(), "weights"_a.noconvert(), "bases"_a, "out"_a.noconvert(), "threads"_a);
+    module.def("weight_gradient", &weight_gradient<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(),
+               "finite"_a.noconvert(), "queries"_a.noconvert(), "weights"_a.noconvert(), "bases"_a,
+               "gradient"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    module.def("data_gradient", &data_gradient<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(),
+               "finite"_a.noconvert(), "queries"_a.noconvert(), "weights"_a.noconvert(), "bases"_a,
+               "gradient"_a.noconvert(), "to_patterns"_a.noconvert(), "to_queries"_a.noconvert(), "threads"_a);
+    module.def("sort", &sort<T>, "values"_a.noconvert(), "threads"_a);
+}
+
+}  // namespace
+}  // namespace ahop
+
+NB_MODULE(_native, module) {
+    module.attr("MOST_DIMENSIONS") = ahop::MOST_DIMENSIONS;
+    module.def("instruction_sets", &ahop::instruction_sets, "What this machine can run, fastest first.");
+    module.def("use", &ahop::use, nb::arg("name"), "Choose one of them; for tests.");
+    ahop::define<float>(module);
+    ahop::define<double>(module);
+}

@@ -1,0 +1,145 @@
+r"""Scores of footprints by the compiled kernels, as operators that torch can differentiate, compile and export."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop._typing import Scores
+from ahop.kernels.native import DTYPES, MOST_DIMENSIONS, compiled, threads_for
+from ahop.kernels.packing import BLOCK_BYTES, Packed, packed
+from ahop.kernels.plain import NUMBERS, footprint_scores_plain
+
+
+def serves(patterns: Tensor, queries: Tensor) -> bool:
+    """Whether there is a kernel for this data on this machine."""
+    return (
+        patterns.device.type == "cpu"
+        and patterns.dtype in DTYPES
+        and patterns.dtype == queries.dtype
+        and 0 < patterns.shape[-1] <= MOST_DIMENSIONS
+        and compiled() is not None
+    )
+
+
+def footprint_scores(bases: Sequence[str], weights: Tensor, patterns: Tensor, queries: Tensor) -> Scores:
+    """Scores (b, n) of patterns (n, d).
+
+    Args:
+        bases: names of base similarities, k of them.
+        weights: (k, d) what each rank of each base counts.
+        queries: (k, b, d) as each of them sees the queries.
+    """
+    scores: Scores = _OPERATORS.footprint_scores(patterns, queries, weights, [NUMBERS[name] for name in bases])
+    return scores
+
+
+# Defined by their signatures: the decorator that reads them off functions loads the whole compiler at the first call.
+_LIBRARY = torch.library.Library("ahop", "DEF")  # type: ignore[no-untyped-call]
+_ARGUMENTS = "Tensor patterns, Tensor queries, Tensor weights, int[] bases"
+_LIBRARY.define(f"footprint_scores({_ARGUMENTS}) -> Tensor")  # type: ignore[no-untyped-call]
+_LIBRARY.define(f"footprint_weight_gradient({_ARGUMENTS}, Tensor gradient) -> Tensor")  # type: ignore[no-untyped-call]
+_LIBRARY.define(f"footprint_data_gradient({_ARGUMENTS}, Tensor gradient) -> (Tensor, Tensor)")  # type: ignore[no-untyped-call]
+_OPERATORS = torch.ops.ahop
+
+
+@torch.library.impl(_LIBRARY, "footprint_scores", "CPU")
+def _scores(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int]) -> Tensor:
+    out = patterns.new_empty(queries.shape[1], len(patterns))
+    blocks = packed(patterns)
+    _call("scores", patterns, queries, weights, bases, blocks, out)
+    return out if blocks is None or blocks.order is None else out[:, blocks.order]
+
+
+@torch.library.impl(_LIBRARY, "footprint_weight_gradient", "CPU")
+def _weight_gradient(
+    patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int], gradient: Tensor
+) -> Tensor:
+    out = torch.empty_like(weights, memory_format=torch.contiguous_format)
+    _call("weight_gradient", patterns, queries, weights, bases, None, gradient.contiguous(), out)
+    return out
+
+
+@torch.library.impl(_LIBRARY, "footprint_data_gradient", "CPU")
+def _data_gradient(
+    patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int], gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    out = tuple(torch.empty_like(each, memory_format=torch.contiguous_format) for each in (patterns, queries))
+    _call("data_gradient", patterns, queries, weights, bases, None, gradient.contiguous(), *out)
+    return out[0], out[1]
+
+
+def _scores_shape(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int]) -> Tensor:
+    return patterns.new_empty(queries.shape[1], patterns.shape[0])
+
+
+def _weight_gradient_shape(
+    patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int], gradient: Tensor
+) -> Tensor:
+    return torch.empty_like(weights, memory_format=torch.contiguous_format)
+
+
+def _data_gradient_shape(
+    patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int], gradient: Tensor
+) -> tuple[Tensor, Tensor]:
+    patterns, queries = (torch.empty_like(each, memory_format=torch.contiguous_format) for each in (patterns, queries))
+    return patterns, queries
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, ctx.bases = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    patterns, queries, weights = tensors = ctx.saved_tensors
+    to_patterns = to_queries = to_weights = None
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # a gradient of the gradient is asked for
+        return *_plain_gradients(tensors, ctx.bases, gradient), None
+    if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
+        to_patterns, to_queries = _OPERATORS.footprint_data_gradient(patterns, queries, weights, ctx.bases, gradient)
+    if ctx.needs_input_grad[2]:
+        to_weights = _OPERATORS.footprint_weight_gradient(patterns, queries, weights, ctx.bases, gradient)
+    return to_patterns, to_queries, to_weights, None
+
+
+torch.library.register_fake("ahop::footprint_scores", _scores_shape, lib=_LIBRARY)
+torch.library.register_fake("ahop::footprint_weight_gradient", _weight_gradient_shape, lib=_LIBRARY)
+torch.library.register_fake("ahop::footprint_data_gradient", _data_gradient_shape, lib=_LIBRARY)
+torch.library.register_autograd("ahop::footprint_scores", _backward, setup_context=_remember, lib=_LIBRARY)
+
+
+def _plain_gradients(
+    tensors: tuple[Tensor, Tensor, Tensor], bases: Sequence[int], gradient: Tensor
+) -> list[Tensor | None]:
+    wanted = [each for each in tensors if each.requires_grad]
+    found = iter(
+        torch.autograd.grad(footprint_scores_plain(*tensors, bases), wanted, gradient, create_graph=True)
+        if wanted
+        else ()
+    )
+    return [next(found) if each.requires_grad else None for each in tensors]
+
+
+def _call(
+    name: str,
+    patterns: Tensor,
+    queries: Tensor,
+    weights: Tensor,
+    bases: Sequence[int],
+    blocks: Packed | None,
+    *others: Tensor,
+) -> None:
+    module = compiled()
+    assert module is not None
+    if blocks is None:
+        lanes = BLOCK_BYTES // patterns.element_size()
+        block_data, finite = patterns.new_empty(0, patterns.shape[1], lanes), torch.empty(0, dtype=torch.uint8)
+    else:
+        block_data, finite = blocks.blocks, blocks.finite
+    tensors = [each.detach().contiguous() for each in (patterns, queries, weights)]
+    threads = threads_for(len(patterns) * queries.numel())
+    getattr(module, name)(
+        tensors[0], block_data, finite, *tensors[1:], list(bases), *(each.detach() for each in others), threads
+    )

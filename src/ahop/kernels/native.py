@@ -1,0 +1,43 @@
+"""The compiled kernels, where the package was built with a compiler."""
+
+import logging
+from functools import cache
+from types import ModuleType
+
+import torch
+
+try:
+    from ahop.kernels import _native  # type: ignore[attr-defined]
+except ImportError:  # built without a compiler
+    _native = None
+
+native: ModuleType | None = _native
+
+# What the kernels serve.
+DTYPES = (torch.float32, torch.float64)
+MOST_DIMENSIONS = 4096
+
+# Work below this is done before a second thread has woken up.
+LEAST_SHARED_WORK = 1 << 18
+
+logger = logging.getLogger("ahop")
+
+
+def compiled() -> ModuleType | None:
+    """The module, or None after saying so once."""
+    if native is None and not torch.compiler.is_compiling():
+        _say_so()
+    return native
+
+
+def threads_for(work: int) -> int:
+    """How many threads so many numbers are worth."""
+    return torch.get_num_threads() if work >= LEAST_SHARED_WORK else 1
+
+
+@cache
+def _say_so() -> None:
+    logger.warning(
+        "ahop was installed without its compiled kernels; footprints take the slower way through numpy and torch. "
+        "Install it again where there is a C++17 compiler to have them."
+    )
