@@ -455,4 +455,5 @@ def test_nothing_in_the_package_can_run_what_a_file_says(source: Path) -> None:
             assert (node.module or "").split(".")[0] not in banned_modules
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            assert called not in banned_calls
+            of_a_gpu_program = ast.unparse(node.func) == "tl.load"
+            assert called not in banned_calls or of_a_gpu_program

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ahop._typing import Scores
+from ahop.kernels import gpu
 from ahop.kernels.native import DTYPES, MOST_DIMENSIONS, compiled, threads_for
 from ahop.kernels.packing import BLOCK_BYTES, Packed, packed
 from ahop.kernels.plain import NUMBERS, footprint_scores_plain
@@ -14,13 +15,10 @@ from ahop.kernels.plain import NUMBERS, footprint_scores_plain
 
 def serves(patterns: Tensor, queries: Tensor) -> bool:
     """Whether there is a kernel for this data on this machine."""
-    return (
-        patterns.device.type == "cpu"
-        and patterns.dtype in DTYPES
-        and patterns.dtype == queries.dtype
-        and 0 < patterns.shape[-1] <= MOST_DIMENSIONS
-        and compiled() is not None
-    )
+    fits = patterns.dtype in DTYPES and patterns.dtype == queries.dtype and 0 < patterns.shape[-1] <= MOST_DIMENSIONS
+    if patterns.device.type == "cuda":
+        return fits and gpu.is_available()
+    return fits and patterns.device.type == "cpu" and compiled() is not None
 
 
 def footprint_scores(bases: Sequence[str], weights: Tensor, patterns: Tensor, queries: Tensor) -> Scores:
@@ -68,6 +66,14 @@ def _data_gradient(
     out = tuple(torch.empty_like(each, memory_format=torch.contiguous_format) for each in (patterns, queries))
     _call("data_gradient", patterns, queries, weights, bases, None, gradient.contiguous(), *out)
     return out[0], out[1]
+
+
+for _name, _function in (
+    ("footprint_scores", gpu.scores),
+    ("footprint_weight_gradient", gpu.weight_gradient),
+    ("footprint_data_gradient", gpu.data_gradient),
+):
+    _LIBRARY.impl(_name, _function, "CUDA")  # type: ignore[no-untyped-call]
 
 
 def _scores_shape(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int]) -> Tensor:
