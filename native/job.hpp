@@ -9,21 +9,40 @@ namespace ahop {
 
 enum Base : int { EUCLIDEAN, DOT, MANHATTAN, BASES };
 
+// Patterns, as rows or packed.
+template <class T>
+struct Stored {
+    const T* patterns;           // rows (n, d)
+    const T* blocks;             // the same, packed: (ceil(n / lanes), d, lanes); or null
+    const std::uint8_t* finite;  // of each block, whether all of it is
+    std::size_t n, d;
+};
+
 // Scores s[b, n] = sum over bases k and ranks r of weights[k, r] times the r-th largest of base k's values for the pair.
 //
 // A dimension that is NaN on either side counts as the mean of the others of its pair; a pair that shares none scores
 // the lowest finite number.
 template <class T>
 struct Job {
-    const T* patterns;           // rows (n, d); or null
-    const T* blocks;             // the same, packed: (ceil(n / lanes), d, lanes)
-    const std::uint8_t* finite;  // of each block, whether all of it is
-    std::size_t n, d;
+    Stored<T> stored;
     const T* queries;                  // (k, b, d): each base may see them in its own way
     const std::uint8_t* query_finite;  // (k, b)
     std::size_t b, k;
     const int* bases;  // (k,)
     const T* weights;  // (k, d)
+};
+
+// Scores s[b, n] = sum over dimensions i of log(1 + sum over shifts s of exp(worth[b, i] - (asked[b, i] - shifts[s, i] -
+// slopes[i] * pattern[n, i])^2 / 2)) + alone[b, i]; a dimension of a pattern that is NaN adds nothing.
+template <class T>
+struct Mixture {
+    Stored<T> stored;
+    const T* asked;   // (b, d)
+    const T* worth;   // (b, d), below the largest exponent
+    const T* alone;   // (b, d)
+    const T* slopes;  // (d,)
+    const T* shifts;  // (s, d)
+    std::size_t b, s;
 };
 
 // One instruction set's work on the blocks [first, last), with memory of its own.
@@ -43,6 +62,7 @@ struct Kernels {
     // Rows (m, d) ascending, in place; blocks are of as many rows as a block has lanes. Those with NaN are left as
     // they are, and the answer is false.
     bool (*sort)(T* values, std::size_t m, std::size_t d, std::size_t first, std::size_t last, void* scratch);
+    void (*mixture)(const Mixture<T>&, T* scores, std::size_t first, std::size_t last, void* scratch);
 };
 
 constexpr std::size_t MOST_DIMENSIONS = 4096;

@@ -139,6 +139,18 @@ void share_out(std::size_t count, std::size_t scratch_bytes, std::size_t threads
     for (std::thread& other : others) other.join();
 }
 
+template <class T>
+Stored<T> stored_of(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite) {
+    std::size_t n = patterns.shape(0), d = patterns.shape(1);
+    require(0 < d && d <= MOST_DIMENSIONS, "dimensions must be between 1 and 4096");
+    bool is_packed = blocks.shape(0) > 0;
+    if (is_packed)
+        require(blocks.shape(0) >= block_count<T>(n) && blocks.shape(1) == d &&
+                    blocks.shape(2) == BLOCK_BYTES / sizeof(T) && finite.shape(0) == blocks.shape(0),
+                "the packed blocks are not of these patterns");
+    return {patterns.data(), is_packed ? blocks.data() : nullptr, finite.data(), n, d};
+}
+
 // What a call is about, checked; it owns what it computes about the queries.
 template <class T>
 struct Request {
@@ -147,23 +159,15 @@ struct Request {
 
     Request(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
             const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases) {
-        std::size_t n = patterns.shape(0), d = patterns.shape(1), k = queries.shape(0), b = queries.shape(1);
-        constexpr std::size_t lanes = BLOCK_BYTES / sizeof(T);
-        require(0 < d && d <= MOST_DIMENSIONS, "dimensions must be between 1 and 4096");
+        Stored<T> stored = stored_of<T>(patterns, blocks, finite);
+        std::size_t d = stored.d, k = queries.shape(0), b = queries.shape(1);
         require(queries.shape(2) == d && weights.shape(1) == d, "patterns, queries and weights differ in dimensions");
         require(weights.shape(0) == k && bases.size() == k, "queries, weights and bases differ in number");
         for (int base : bases) require(0 <= base && base < BASES, "no such base similarity");
-        bool is_packed = blocks.shape(0) > 0;
-        if (is_packed) {
-            require(blocks.shape(0) >= block_count<T>(n) && blocks.shape(1) == d && blocks.shape(2) == lanes &&
-                        finite.shape(0) == blocks.shape(0),
-                    "the packed blocks are not of these patterns");
-        }
         query_finite.assign(k * b, 1);
         for (std::size_t i = 0; i < k * b * d; ++i)
             if (!std::isfinite(queries.data()[i])) query_finite[i / d] = 0;
-        job = {patterns.data(), is_packed ? blocks.data() : nullptr, finite.data(), n, d,
-               queries.data(),  query_finite.data(),                 b,             k, bases.data(), weights.data()};
+        job = {stored, queries.data(), query_finite.data(), b, k, bases.data(), weights.data()};
     }
 };
 
@@ -185,9 +189,9 @@ void scores(const Matrix<const T>& patterns, const Cube<const T>& blocks, const 
             const Matrix<T>& out, std::size_t threads) {
     Request<T> request(patterns, blocks, finite, queries, weights, bases);
     const Job<T>& job = request.job;
-    require(out.shape(0) == job.b && out.shape(1) == job.n, "the scores have another shape");
+    require(out.shape(0) == job.b && out.shape(1) == job.stored.n, "the scores have another shape");
     nb::gil_scoped_release release;
-    share_out(block_count<T>(job.n), kernels<T>().scratch_bytes(job.d), threads, Shares::WHOEVER_IS_FREE,
+    share_out(block_count<T>(job.stored.n), kernels<T>().scratch_bytes(job.stored.d), threads, Shares::WHOEVER_IS_FREE,
               [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
                   kernels<T>().scores(job, out.data(), first, last, scratch);
               });
@@ -199,12 +203,12 @@ void weight_gradient(const Matrix<const T>& patterns, const Cube<const T>& block
                      const Matrix<const T>& gradient, const Matrix<T>& out, std::size_t threads) {
     Request<T> request(patterns, blocks, finite, queries, weights, bases);
     const Job<T>& job = request.job;
-    require(gradient.shape(0) == job.b && gradient.shape(1) == job.n, "the gradient has another shape");
-    require(out.shape(0) == job.k && out.shape(1) == job.d, "the weights have another shape");
+    require(gradient.shape(0) == job.b && gradient.shape(1) == job.stored.n, "the gradient has another shape");
+    require(out.shape(0) == job.k && out.shape(1) == job.stored.d, "the weights have another shape");
     nb::gil_scoped_release release;
-    std::size_t size = job.k * job.d;
+    std::size_t size = job.k * job.stored.d;
     std::vector<std::vector<double>> parts(std::max<std::size_t>(1, threads), std::vector<double>(size, 0));
-    share_out(block_count<T>(job.n), kernels<T>().scratch_bytes(job.d), threads, Shares::EACH_ITS_OWN,
+    share_out(block_count<T>(job.stored.n), kernels<T>().scratch_bytes(job.stored.d), threads, Shares::EACH_ITS_OWN,
               [&](std::size_t first, std::size_t last, std::size_t thread, void* scratch) {
                   std::vector<T> part(size, 0);
                   kernels<T>().weight_gradient(job, gradient.data(), part.data(), first, last, scratch);
@@ -224,14 +228,14 @@ void data_gradient(const Matrix<const T>& patterns, const Cube<const T>& blocks,
                    std::size_t threads) {
     Request<T> request(patterns, blocks, finite, queries, weights, bases);
     const Job<T>& job = request.job;
-    require(gradient.shape(0) == job.b && gradient.shape(1) == job.n, "the gradient has another shape");
-    require(to_patterns.shape(0) == job.n && to_patterns.shape(1) == job.d, "the patterns have another shape");
-    require(to_queries.shape(0) == job.k && to_queries.shape(1) == job.b && to_queries.shape(2) == job.d,
+    require(gradient.shape(0) == job.b && gradient.shape(1) == job.stored.n, "the gradient has another shape");
+    require(to_patterns.shape(0) == job.stored.n && to_patterns.shape(1) == job.stored.d, "the patterns have another shape");
+    require(to_queries.shape(0) == job.k && to_queries.shape(1) == job.b && to_queries.shape(2) == job.stored.d,
             "the queries have another shape");
     nb::gil_scoped_release release;
-    std::size_t size = job.k * job.b * job.d;
+    std::size_t size = job.k * job.b * job.stored.d;
     std::vector<std::vector<T>> parts(std::max<std::size_t>(1, threads));
-    share_out(block_count<T>(job.n), kernels<T>().scratch_bytes(job.d), threads, Shares::EACH_ITS_OWN,
+    share_out(block_count<T>(job.stored.n), kernels<T>().scratch_bytes(job.stored.d), threads, Shares::EACH_ITS_OWN,
               [&](std::size_t first, std::size_t last, std::size_t thread, void* scratch) {
                   if (parts[thread].empty()) parts[thread].assign(size, 0);
                   kernels<T>().data_gradient(job, gradient.data(), to_patterns.data(), parts[thread].data(), first,
@@ -256,6 +260,24 @@ bool sort(const Matrix<T>& values, std::size_t threads) {
 }
 
 template <class T>
+void mixture(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+             const Matrix<const T>& asked, const Matrix<const T>& worth, const Matrix<const T>& alone,
+             const Matrix<const T>& slopes, const Matrix<const T>& shifts, const Matrix<T>& out, std::size_t threads) {
+    Stored<T> stored = stored_of<T>(patterns, blocks, finite);
+    std::size_t b = asked.shape(0), d = stored.d;
+    for (const Matrix<const T>* each : {&asked, &worth, &alone})
+        require(each->shape(0) == b && each->shape(1) == d, "patterns and queries differ in dimensions");
+    require(slopes.shape(0) == 1 && slopes.shape(1) == d && shifts.shape(1) == d, "slopes and shifts differ");
+    require(out.shape(0) == b && out.shape(1) == stored.n, "the scores have another shape");
+    Mixture<T> job{stored, asked.data(), worth.data(), alone.data(), slopes.data(), shifts.data(), b, shifts.shape(0)};
+    nb::gil_scoped_release release;
+    share_out(block_count<T>(stored.n), d * BLOCK_BYTES, threads, Shares::WHOEVER_IS_FREE,
+              [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
+                  kernels<T>().mixture(job, out.data(), first, last, scratch);
+              });
+}
+
+template <class T>
 void define(nb::module_& module) {
     using namespace nb::literals;
     module.def("pack", &pack<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(), "threads"_a);
@@ -267,6 +289,9 @@ void define(nb::module_& module) {
     module.def("data_gradient", &data_gradient<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(),
                "finite"_a.noconvert(), "queries"_a.noconvert(), "weights"_a.noconvert(), "bases"_a,
                "gradient"_a.noconvert(), "to_patterns"_a.noconvert(), "to_queries"_a.noconvert(), "threads"_a);
+    module.def("mixture", &mixture<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(),
+               "asked"_a.noconvert(), "worth"_a.noconvert(), "alone"_a.noconvert(), "slopes"_a.noconvert(),
+               "shifts"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
     module.def("sort", &sort<T>, "values"_a.noconvert(), "threads"_a);
 }
 

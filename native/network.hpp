@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "lanes.hpp"
+#include "blocks.hpp"
 
 namespace ahop::AHOP_ISA {
 
@@ -129,8 +129,6 @@ void tile_of(int rows, V* first) {
         default: return tile<TILE, Sort>(first);
     }
 }
-
-inline std::size_t at_most(std::size_t a, std::size_t b) { return a < b ? a : b; }
 
 // Descending, in place; the number of rows is a padded one.
 template <class V>

@@ -8,17 +8,16 @@ from torch import Tensor
 
 from ahop._typing import Scores
 from ahop.kernels import gpu
-from ahop.kernels.native import DTYPES, MOST_DIMENSIONS, compiled, threads_for
-from ahop.kernels.packing import BLOCK_BYTES, Packed, packed
+from ahop.kernels.native import compiled, fits, threads_for
+from ahop.kernels.packing import Packed, in_rows, packed, stored
 from ahop.kernels.plain import NUMBERS, footprint_scores_plain
 
 
 def serves(patterns: Tensor, queries: Tensor) -> bool:
     """Whether there is a kernel for this data on this machine."""
-    fits = patterns.dtype in DTYPES and patterns.dtype == queries.dtype and 0 < patterns.shape[-1] <= MOST_DIMENSIONS
     if patterns.device.type == "cuda":
-        return fits and gpu.is_available()
-    return fits and patterns.device.type == "cpu" and compiled() is not None
+        return fits(patterns, queries) and gpu.is_available()
+    return fits(patterns, queries) and patterns.device.type == "cpu" and compiled() is not None
 
 
 def footprint_scores(bases: Sequence[str], weights: Tensor, patterns: Tensor, queries: Tensor) -> Scores:
@@ -47,7 +46,7 @@ def _scores(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[
     out = patterns.new_empty(queries.shape[1], len(patterns))
     blocks = packed(patterns)
     _call("scores", patterns, queries, weights, bases, blocks, out)
-    return out if blocks is None or blocks.order is None else out[:, blocks.order]
+    return in_rows(out, blocks)
 
 
 @torch.library.impl(_LIBRARY, "footprint_weight_gradient", "CPU")
@@ -139,13 +138,8 @@ def _call(
 ) -> None:
     module = compiled()
     assert module is not None
-    if blocks is None:
-        lanes = BLOCK_BYTES // patterns.element_size()
-        block_data, finite = patterns.new_empty(0, patterns.shape[1], lanes), torch.empty(0, dtype=torch.uint8)
-    else:
-        block_data, finite = blocks.blocks, blocks.finite
-    tensors = [each.detach().contiguous() for each in (patterns, queries, weights)]
+    tensors = [each.detach().contiguous() for each in (queries, weights)]
     threads = threads_for(len(patterns) * queries.numel())
     getattr(module, name)(
-        tensors[0], block_data, finite, *tensors[1:], list(bases), *(each.detach() for each in others), threads
+        *stored(patterns, blocks), *tensors, list(bases), *(each.detach() for each in others), threads
     )

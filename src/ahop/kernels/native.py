@@ -5,6 +5,7 @@ from functools import cache
 from types import ModuleType
 
 import torch
+from torch import Tensor
 
 try:
     from ahop.kernels import _native  # type: ignore[attr-defined]
@@ -28,6 +29,11 @@ def compiled() -> ModuleType | None:
     if native is None and not torch.compiler.is_compiling():
         _say_so()
     return native
+
+
+def fits(patterns: Tensor, queries: Tensor) -> bool:
+    """Whether kernels serve numbers of this kind and so many dimensions."""
+    return patterns.dtype in DTYPES and patterns.dtype == queries.dtype and 0 < patterns.shape[-1] <= MOST_DIMENSIONS
 
 
 def threads_for(work: int) -> int:

@@ -57,6 +57,19 @@ def packed(patterns: Tensor) -> Packed | None:
     return known
 
 
+def stored(patterns: Tensor, blocks: Packed | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The three arguments by which every kernel gets its patterns."""
+    rows = patterns.detach().contiguous()
+    if blocks is None:
+        return rows, _blocks(patterns, 0), torch.empty(0, dtype=torch.uint8)
+    return rows, blocks.blocks, blocks.finite
+
+
+def in_rows(scores: Tensor, blocks: Packed | None) -> Tensor:
+    """Scores of the lanes, as scores of the patterns."""
+    return scores if blocks is None or blocks.order is None else scores[:, blocks.order]
+
+
 def grown(patterns: Tensor, more: Tensor) -> Tensor:
     """Both, one behind the other; only the new ones are packed."""
     joined = torch.cat([patterns, more])

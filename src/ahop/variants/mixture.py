@@ -12,6 +12,7 @@ from ahop._blocks import pair_blocks
 from ahop._checks import check_count
 from ahop._observed import filled, observed
 from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
+from ahop.kernels.mixtures import mixture_scores, serves_mixture
 from ahop.missingness import Missingness
 from ahop.variants.base import FactorisedVariant
 from ahop.variants.density import StepDensity
@@ -101,11 +102,15 @@ class MixtureVariant(FactorisedVariant):
         if torch.is_grad_enabled() and (patterns.requires_grad or queries.requires_grad):
             return self.evidence_per_dimension(patterns, queries).sum(-1)
         asked, sharpness, alone = self._of_queries(queries)
-        stored, seen = self._of_patterns(patterns)
-        scores = alone @ seen.mT + self.missingness.evidence(patterns, queries)
         shift = self._shift_in_stds(queries.dtype)
         shifts = [shift, -shift] if self.signs else [torch.zeros_like(shift)]
         sharpness = sharpness - log(len(shifts))
+        gaps = self.missingness.evidence(patterns, queries)
+        if serves_mixture(patterns, sharpness):
+            slopes = self.gain.to(queries.dtype) / self.std.to(queries.dtype)
+            return mixture_scores(patterns, asked, sharpness, alone, slopes, torch.stack(shifts)) + gaps
+        stored, seen = self._of_patterns(patterns)
+        scores = alone @ seen.mT + gaps
         in_range = not len(queries) or float(sharpness.max()) < EXPONENT
         pair_bytes = patterns.shape[1] * patterns.element_size()
         for rows, columns in pair_blocks(len(queries), len(patterns), pair_bytes, BLOCK_BYTES):

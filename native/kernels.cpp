@@ -2,7 +2,8 @@
 //
 // Nothing of the standard library is called here: a template of it, compiled for one instruction set, could be linked
 // for all.
-#include "job.hpp"
+#include "blocks.hpp"
+#include "mixture.hpp"
 #include "network.hpp"
 
 namespace ahop::AHOP_ISA {
@@ -121,57 +122,11 @@ inline void slopes(int base, Vector<T> stored, T asked, Vector<T>& to_stored, Ve
 }
 
 template <class T>
-bool transpose_block(const T* patterns, std::size_t n, std::size_t d, std::size_t number, T* block) {
-    constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
-    std::size_t start = number * width;
-    Vector<T> check{};
-    for (std::size_t strip = 0; strip < width; strip += lanes) {
-        for (std::size_t i = 0; i < d; i += lanes) {
-            Vector<T> square[lanes];
-            std::size_t columns = at_most(lanes, d - i);
-            for (std::size_t lane = 0; lane < lanes; ++lane) {
-                std::size_t row = start + strip + lane;
-                square[lane] = Vector<T>{};
-                if (row >= n) continue;
-                const T* from = patterns + row * d + i;
-                if (columns == lanes)
-                    square[lane] = load(from);
-                else
-                    __builtin_memcpy(&square[lane], from, columns * sizeof(T));
-            }
-            transpose<T>(square);
-            for (std::size_t column = 0; column < columns; ++column) {
-                store(block + (i + column) * width + strip, square[column]);
-                check += square[column] * 0;
-            }
-        }
-    }
-    return !any(check != 0);
-}
-
-template <class T>
 void pack(const T* patterns, std::size_t n, std::size_t d, T* blocks, std::uint8_t* finite, std::size_t first,
           std::size_t last) {
     for (std::size_t number = first; number < last; ++number)
         finite[number] = transpose_block(patterns, n, d, number, blocks + number * d * Vectors<T>::block);
 }
-
-// One block as the kernels read it: packed before, or now.
-template <class T>
-struct Block {
-    const T* rows;
-    bool is_finite;
-
-    Block(const Job<T>& job, std::size_t number, T* room) {
-        if (job.blocks) {
-            rows = job.blocks + number * job.d * Vectors<T>::block;
-            is_finite = job.finite[number];
-        } else {
-            is_finite = transpose_block(job.patterns, job.n, job.d, number, room);
-            rows = room;
-        }
-    }
-};
 
 // Values of a strip in which something is NaN or infinite.
 template <class T>
@@ -233,29 +188,29 @@ Vector<T> weigh(Vector<T>* values, const T* weights, std::size_t d) {
 template <class T>
 void scores(const Job<T>& job, T* scores, std::size_t first, std::size_t last, void* scratch) {
     constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
-    Room<T> room(scratch, job.d);
-    fill_behind<T>(job.d, room.values);
+    Room<T> room(scratch, job.stored.d);
+    fill_behind<T>(job.stored.d, room.values);
     for (std::size_t number = first; number < last; ++number) {
-        Block<T> block(job, number, room.block);
+        Block<T> block(job.stored, number, room.block);
         for (std::size_t query = 0; query < job.b; ++query) {
-            for (std::size_t strip = 0; strip < width && number * width + strip < job.n; strip += lanes) {
+            for (std::size_t strip = 0; strip < width && number * width + strip < job.stored.n; strip += lanes) {
                 Vector<T> total{};
                 for (std::size_t k = 0; k < job.k; ++k) {
-                    const T* asked = job.queries + (k * job.b + query) * job.d;
+                    const T* asked = job.queries + (k * job.b + query) * job.stored.d;
                     if (block.is_finite && job.query_finite[k * job.b + query]) {
-                        fill(job.bases[k], block.rows + strip, asked, job.d, room.values);
-                        total += weigh(room.values, job.weights + k * job.d, job.d);
+                        fill(job.bases[k], block.rows + strip, asked, job.stored.d, room.values);
+                        total += weigh(room.values, job.weights + k * job.stored.d, job.stored.d);
                     } else {
                         Gaps<T> found =
-                            fill_with_gaps(job.bases[k], block.rows + strip, asked, job.d, room.values, room.gaps);
-                        Vector<T> part = weigh(room.values, job.weights + k * job.d, job.d);
+                            fill_with_gaps(job.bases[k], block.rows + strip, asked, job.stored.d, room.values, room.gaps);
+                        Vector<T> part = weigh(room.values, job.weights + k * job.stored.d, job.stored.d);
                         total += found.is_lost ? broadcast<T>(static_cast<T>(__builtin_nan(""))) : part;
                         total = found.count == 0 ? broadcast<T>(lowest<T>()) : total;
                     }
-                    fill_behind<T>(job.d, room.values);
+                    fill_behind<T>(job.stored.d, room.values);
                 }
-                std::size_t start = number * width + strip, count = at_most(lanes, job.n - start);
-                __builtin_memcpy(scores + query * job.n + start, &total, count * sizeof(T));
+                std::size_t start = number * width + strip, count = at_most(lanes, job.stored.n - start);
+                __builtin_memcpy(scores + query * job.stored.n + start, &total, count * sizeof(T));
             }
         }
     }
@@ -273,31 +228,31 @@ template <class T>
 void weight_gradient(const Job<T>& job, const T* gradient, T* weights, std::size_t first, std::size_t last,
                      void* scratch) {
     constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
-    Room<T> room(scratch, job.d);
+    Room<T> room(scratch, job.stored.d);
     for (std::size_t k = 0; k < job.k; ++k) {
-        for (std::size_t i = 0; i < job.d; ++i) room.sums[i] = Vector<T>{};
+        for (std::size_t i = 0; i < job.stored.d; ++i) room.sums[i] = Vector<T>{};
         for (std::size_t number = first; number < last; ++number) {
-            Block<T> block(job, number, room.block);
+            Block<T> block(job.stored, number, room.block);
             for (std::size_t query = 0; query < job.b; ++query) {
-                const T* asked = job.queries + (k * job.b + query) * job.d;
-                for (std::size_t strip = 0; strip < width && number * width + strip < job.n; strip += lanes) {
+                const T* asked = job.queries + (k * job.b + query) * job.stored.d;
+                for (std::size_t strip = 0; strip < width && number * width + strip < job.stored.n; strip += lanes) {
                     std::size_t start = number * width + strip;
-                    Vector<T> share = load_some(gradient + query * job.n + start, job.n - start);
+                    Vector<T> share = load_some(gradient + query * job.stored.n + start, job.stored.n - start);
                     if (!any(share != 0)) continue;
                     if (block.is_finite && job.query_finite[k * job.b + query]) {
-                        fill(job.bases[k], block.rows + strip, asked, job.d, room.values);
+                        fill(job.bases[k], block.rows + strip, asked, job.stored.d, room.values);
                     } else {
                         Gaps<T> found =
-                            fill_with_gaps(job.bases[k], block.rows + strip, asked, job.d, room.values, room.gaps);
+                            fill_with_gaps(job.bases[k], block.rows + strip, asked, job.stored.d, room.values, room.gaps);
                         share = found.count == 0 ? Vector<T>{} : share;
                     }
-                    fill_behind<T>(job.d, room.values);
-                    sort_rows(room.values, padded(job.d));
-                    for (std::size_t i = 0; i < job.d; ++i) room.sums[i] += share * room.values[i];
+                    fill_behind<T>(job.stored.d, room.values);
+                    sort_rows(room.values, padded(job.stored.d));
+                    for (std::size_t i = 0; i < job.stored.d; ++i) room.sums[i] += share * room.values[i];
                 }
             }
         }
-        for (std::size_t i = 0; i < job.d; ++i) weights[k * job.d + i] += sum<T>(room.sums[i]);
+        for (std::size_t i = 0; i < job.stored.d; ++i) weights[k * job.stored.d + i] += sum<T>(room.sums[i]);
     }
 }
 
@@ -333,31 +288,31 @@ template <class T>
 void data_gradient(const Job<T>& job, const T* gradient, T* patterns, T* queries, std::size_t first, std::size_t last,
                    void* scratch) {
     constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
-    Room<T> room(scratch, job.d);
+    Room<T> room(scratch, job.stored.d);
     for (std::size_t number = first; number < last; ++number) {
-        Block<T> block(job, number, room.block);
-        for (std::size_t i = 0; i < job.d * width; ++i) room.gradient[i] = 0;
+        Block<T> block(job.stored, number, room.block);
+        for (std::size_t i = 0; i < job.stored.d * width; ++i) room.gradient[i] = 0;
         for (std::size_t k = 0; k < job.k; ++k) {
             for (std::size_t query = 0; query < job.b; ++query) {
-                const T* asked = job.queries + (k * job.b + query) * job.d;
-                T* to_query = queries + (k * job.b + query) * job.d;
+                const T* asked = job.queries + (k * job.b + query) * job.stored.d;
+                T* to_query = queries + (k * job.b + query) * job.stored.d;
                 bool is_finite = block.is_finite && job.query_finite[k * job.b + query];
-                for (std::size_t strip = 0; strip < width && number * width + strip < job.n; strip += lanes) {
+                for (std::size_t strip = 0; strip < width && number * width + strip < job.stored.n; strip += lanes) {
                     std::size_t start = number * width + strip;
-                    Vector<T> share = load_some(gradient + query * job.n + start, job.n - start);
+                    Vector<T> share = load_some(gradient + query * job.stored.n + start, job.stored.n - start);
                     if (!any(share != 0)) continue;
                     const T* rows = block.rows + strip;
                     Gaps<T> found;
                     if (is_finite)
-                        fill(job.bases[k], rows, asked, job.d, room.values);
+                        fill(job.bases[k], rows, asked, job.stored.d, room.values);
                     else
-                        found = fill_with_gaps(job.bases[k], rows, asked, job.d, room.values, room.gaps);
-                    weights_by_dimension(room.values, job.weights + k * job.d, job.d, room.shares, room.swaps);
+                        found = fill_with_gaps(job.bases[k], rows, asked, job.stored.d, room.values, room.gaps);
+                    weights_by_dimension(room.values, job.weights + k * job.stored.d, job.stored.d, room.shares, room.swaps);
                     if (!is_finite) {
-                        share_out(found, room.gaps, job.d, room.shares);
+                        share_out(found, room.gaps, job.stored.d, room.shares);
                         share = found.count == 0 ? Vector<T>{} : share;
                     }
-                    for (std::size_t i = 0; i < job.d; ++i) {
+                    for (std::size_t i = 0; i < job.stored.d; ++i) {
                         Vector<T> to_stored, to_asked, flow = share * room.shares[i];
                         slopes(job.bases[k], load(rows + i * width), asked[i], to_stored, to_asked);
                         if (!is_finite) {
@@ -371,9 +326,9 @@ void data_gradient(const Job<T>& job, const T* gradient, T* patterns, T* queries
                 }
             }
         }
-        for (std::size_t lane = 0; lane < at_most(width, job.n - number * width); ++lane)
-            for (std::size_t i = 0; i < job.d; ++i)
-                patterns[(number * width + lane) * job.d + i] = room.gradient[i * width + lane];
+        for (std::size_t lane = 0; lane < at_most(width, job.stored.n - number * width); ++lane)
+            for (std::size_t i = 0; i < job.stored.d; ++i)
+                patterns[(number * width + lane) * job.stored.d + i] = room.gradient[i * width + lane];
     }
 }
 
@@ -415,7 +370,7 @@ bool sort(T* values, std::size_t m, std::size_t d, std::size_t first, std::size_
 
 template <class T>
 constexpr Kernels<T> kernels() {
-    return {scratch_bytes, pack<T>, scores<T>, weight_gradient<T>, data_gradient<T>, sort<T>};
+    return {scratch_bytes, pack<T>, scores<T>, weight_gradient<T>, data_gradient<T>, sort<T>, mixture_scores<T>};
 }
 
 }  // namespace

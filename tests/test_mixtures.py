@@ -1,0 +1,90 @@
+"""The compiled mixture is the formula of the variant, faster."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop.kernels import native as finding
+from ahop.kernels.mixtures import serves_mixture
+from ahop.kernels.native import native
+from tests.strategies import seeds
+
+INSTRUCTION_SETS = native.instruction_sets() if native is not None else []
+both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+
+
+def learned(dimensions: int, signs: bool, generator: torch.Generator) -> ahop.MixtureVariant:
+    variant = ahop.MixtureVariant(dimensions, signs=signs)
+    for name, low, high in (("gain", 0.5, 1.5), ("bias", -1.0, 1.0), ("std", 0.05, 1.0), ("garbage_rate", 0.0, 0.9)):
+        numbers = low + (high - low) * torch.rand(dimensions, generator=generator)
+        getattr(variant, name).copy_(numbers)
+    variant.population.copy_(torch.randn(variant.population.shape, generator=generator).sort(-1).values)
+    return variant
+
+
+def numbers(count: int, dimensions: int, gaps: float, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    values = torch.randn(count, dimensions, generator=generator, dtype=torch.float64).to(dtype)
+    return values.masked_fill(torch.rand(values.shape, generator=generator) < gaps, torch.nan)
+
+
+@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
+@both_dtypes
+@given(
+    dimensions=st.sampled_from([1, 3, 64, 65, 130, 600]),
+    count=st.integers(1, 70),
+    batch=st.integers(0, 3),
+    signs=st.booleans(),
+    gaps=st.sampled_from([0.0, 0.3]),
+    seed=seeds,
+)
+def test_scores_are_the_sum_of_the_evidence(
+    instruction_set: str,
+    dtype: torch.dtype,
+    dimensions: int,
+    count: int,
+    batch: int,
+    signs: bool,
+    gaps: float,
+    seed: int,
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    variant = learned(dimensions, signs, generator)
+    patterns, queries = (numbers(size, dimensions, gaps, dtype, generator) for size in (count, batch))
+    expected = variant.evidence_per_dimension(patterns.double(), queries.double())
+    assert native is not None
+    native.use(instruction_set)
+    try:
+        for _ in range(2):  # read in place, then packed
+            found = variant.evidence(patterns, queries)
+            # Digits are lost where large addends of both signs meet, and in the squares of far places.
+            size = float(expected.abs().sum(-1).max()) if expected.numel() else 1.0
+            tolerance = (1e-5 if dtype == torch.float32 else 1e-13) * max(10.0, size)
+            assert_close(found.double(), expected.sum(-1), rtol=0, atol=tolerance)
+    finally:
+        native.use(INSTRUCTION_SETS[0])
+
+
+@both_dtypes
+def test_a_memory_answers_the_same_without_kernels(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    patterns = numbers(50, 8, 0.1, dtype, generator)
+    memory = ahop.AssociativeMemory(patterns, ahop.LikelihoodSimilarity(learned(8, True, generator)))
+    queries = numbers(6, 8, 0.2, dtype, generator)
+    with_kernels = memory.scores(queries)
+    memory.remove(torch.arange(7))
+    monkeypatch.setattr(finding, "native", None)
+    assert_close(with_kernels[:, 7:], memory.scores(queries), rtol=1e-5, atol=1e-4)
+
+
+def test_what_is_worth_more_than_an_exponent_can_say_goes_the_long_way() -> None:
+    worth = torch.tensor([[1.0, 200.0]])
+    assert not serves_mixture(torch.zeros(1, 2), worth)
+    variant = ahop.MixtureVariant(2)
+    variant.std.fill_(1e-37)
+    variant.garbage_rate.fill_(1e-30)
+    scores = variant.evidence(torch.zeros(2, 2), torch.zeros(1, 2))
+    assert bool(scores.isfinite().all())
