@@ -62,7 +62,8 @@ def test_scores_are_the_sum_of_the_evidence(
             found = variant.evidence(patterns, queries)
             # Digits are lost where large addends of both signs meet, and in the squares of far places.
             size = float(expected.abs().sum(-1).max()) if expected.numel() else 1.0
-            tolerance = (1e-5 if dtype == torch.float32 else 1e-13) * max(10.0, size)
+            # And torch's softplus, which the sum is made of, is the identity from 20 on: 2e-9 a dimension.
+            tolerance = 2e-9 * dimensions + (1e-5 if dtype == torch.float32 else 1e-13) * max(10.0, size)
             assert_close(found.double(), expected.sum(-1), rtol=0, atol=tolerance)
     finally:
         native.use(INSTRUCTION_SETS[0])
