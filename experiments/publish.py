@@ -49,17 +49,25 @@ def page() -> str:
         if (RESULTS / f"{name}.png").exists():
             parts.append(f"![{result['title']}]({name}.png)")
         parts.append(table(result["rows"], columns))
+    for path in sorted(RESULTS.glob("benchmark_*.json")):
+        result = json.loads(path.read_text())
+        parts.append(f"## {path.stem}\n\n{result['title']} `{result['command']}`")
+        parts.append(
+            table([{"figure": key, "value": value} for key, value in result["figures"].items()], ["figure", "value"])
+        )
     return "\n\n".join(parts) + "\n"
 
 
 def readme() -> str:
-    """The README with its block of results."""
+    """The README with its blocks of results."""
     text = (ROOT / "README.md").read_text()
-    result = read("tab_retrieval")
-    head, rest = text.split("<!-- results:tab_retrieval -->\n")
-    tail = rest[rest.index("<!-- /results -->") :]
-    body = "The full run is still to come.\n" if result is None else _summary(result["rows"]) + "\n"
-    return f"{head}<!-- results:tab_retrieval -->\n{body}{tail}"
+    for name, summary in (("tab_retrieval", _models), ("bayes_limit", _limits)):
+        result = read(name)
+        head, rest = text.split(f"<!-- results:{name} -->\n")
+        tail = rest[rest.index("<!-- /results -->") :]
+        body = "The full run is still to come.\n" if result is None else summary(result["rows"]) + "\n"
+        text = f"{head}<!-- results:{name} -->\n{body}{tail}"
+    return text
 
 
 def read(name: str) -> Row | None:
@@ -82,7 +90,26 @@ def main() -> int:
     return 0
 
 
-def _summary(rows: list[Row]) -> str:
+def _limits(rows: list[Row]) -> str:
+    """What was learned from pairs beside the exact posterior, the paper and a fixed metric."""
+    lines = [
+        "| corruption | learned (`auto`) | Bayes ceiling | ratio | A-Hop in the paper | euclidean |",
+        "|---" * 6 + "|",
+    ]
+    fixed = {row["setting"]: row["accuracy"] for row in rows if row["model"] == "euclidean"}
+    for row in rows:
+        if row["model"] == "auto":
+            paper = "" if row["paper"] is None else f"{row['paper']:.3f}"
+            numbers = [
+                f"{row['accuracy']:.3f} ± {row['accuracy_std']:.3f}",
+                f"{row['bayes']:.3f}",
+                f"{row['ratio']:.3f}",
+            ]
+            lines.append("| " + " | ".join([row["setting"], *numbers, paper, f"{fixed[row['setting']]:.3f}"]) + " |")
+    return "\n".join(lines)
+
+
+def _models(rows: list[Row]) -> str:
     """One line for each cell of the table, a column for each model."""
     groups: dict[tuple[str, float], dict[str, Row]] = {}
     for row in rows:
