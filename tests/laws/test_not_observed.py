@@ -15,8 +15,8 @@ from ahop._blocks import blocks
 from ahop.errors import UndefinedError
 from ahop.kernels.ranked import ranked_scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
-from ahop.similarities.footprint import FootprintSimilarity, rank_weights_of
 from tests.catalogue import DECOMPOSABLE, DISCRETE, KNOWS_GAPS, LINEAR, SILENCE_IS_EVIDENCE, SIMILARITIES
+from tests.formulas import assert_leading_axes_are_a_loop, score_of
 from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
 
 NAMES = [name for name in SIMILARITIES if name not in KNOWS_GAPS]
@@ -61,29 +61,10 @@ def values_of(base: DecomposableSimilarity, pattern: Tensor, query: Tensor) -> T
     return torch.cat([values, values.mean().expand(len(pattern) - len(values))])
 
 
-def ranked(base: DecomposableSimilarity, subspace_weights: Tensor, pattern: Tensor, query: Tensor) -> Tensor:
-    descending = values_of(base, pattern, query).sort(descending=True).values
-    return descending @ rank_weights_of(subspace_weights).to(descending)
-
-
-def score_of(similarity: Similarity, row: int, pattern: Tensor, query: Tensor) -> Tensor:
-    """The score of one pair, whose pattern is stored in that row."""
+def score_with_gaps(similarity: Similarity, row: int, pattern: Tensor, query: Tensor) -> Tensor:
     if bool((pattern.isnan() | query.isnan()).all()):
         return pattern.new_tensor(torch.finfo(pattern.dtype).min)
-    match similarity:
-        case DecomposableSimilarity():
-            return values_of(similarity, pattern, query).sum()
-        case ahop.FootprintSimilarity():
-            return ranked(similarity.base, similarity.weights, pattern, query)
-        case ahop.AdaptiveSimilarity():
-            parts = [part for part in similarity.footprints if isinstance(part, FootprintSimilarity)]
-            terms = [ranked(part.base, part.weights, pattern, query) for part in parts]
-            return (similarity.betas.to(pattern) * torch.stack(terms)).sum()
-        case ahop.IsolatedSimilarity():
-            bases = [base for base in similarity.bases if isinstance(base, DecomposableSimilarity)]
-            terms = [ranked(base, similarity.weights[k, row], pattern, query) for k, base in enumerate(bases)]
-            return torch.stack(terms).sum()
-    raise AssertionError(f"say here what {similarity!r} makes of one pair with gaps")
+    return score_of(values_of, similarity, row, pattern, query)
 
 
 @every_similarity
@@ -93,7 +74,7 @@ def test_a_score_is_that_of_the_shared_dimensions_alone(name: str, case: Problem
     similarity = made(name, case)
     scores = similarity(case.patterns, case.queries).detach()
     for (b, query), (n, pattern) in product(enumerate(case.queries), enumerate(case.patterns)):
-        assert_close(scores[b, n], score_of(similarity, n, pattern, query).detach())
+        assert_close(scores[b, n], score_with_gaps(similarity, n, pattern, query).detach())
 
 
 @given(case=gapped_problems)
@@ -225,12 +206,7 @@ def test_no_score_depends_on_the_other_patterns_or_on_their_order(name: str, cas
 @every_one_that_understands
 def test_leading_axes_are_a_loop(name: str) -> None:
     cases = [gapped(seed=seed) for seed in range(3)]
-    similarity = made(name, cases[0])
-    patterns = torch.stack([case.patterns for case in cases])
-    queries = torch.stack([case.queries for case in cases])
-    looped = torch.stack([similarity(case.patterns, case.queries) for case in cases])
-    assert_close(similarity(patterns, queries), looped)
-    assert_close(similarity(patterns[:, None], queries[:, None]), looped[:, None])
+    assert_leading_axes_are_a_loop(made(name, cases[0]), cases)
 
 
 @every_one_that_understands

@@ -12,9 +12,9 @@ from torch.testing import assert_close
 import ahop
 from ahop.missingness import Missingness
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
-from ahop.similarities.footprint import FootprintSimilarity, rank_weights_of
 from ahop.variants.density import StepDensity
 from tests.catalogue import DECOMPOSABLE, LINEAR, SILENCE_IS_EVIDENCE, SIMILARITIES, moved_additive, moved_mixture
+from tests.formulas import score_of
 from tests.strategies import FEW, Problem, gapped_problems, problem, with_gaps
 
 every_decomposable = pytest.mark.parametrize("name", [name for name in SILENCE_IS_EVIDENCE if name in DECOMPOSABLE])
@@ -115,26 +115,6 @@ def addends_of(base: Similarity, pattern: Tensor, query: Tensor) -> Tensor:
     return torch.where(values.isnan(), mean, values)
 
 
-def ranked(base: DecomposableSimilarity, subspace_weights: Tensor, pattern: Tensor, query: Tensor) -> Tensor:
-    descending = addends_of(base, pattern, query).sort(descending=True).values
-    return descending @ rank_weights_of(subspace_weights).to(descending)
-
-
-def score_of(similarity: Similarity, row: int, pattern: Tensor, query: Tensor) -> Tensor:
-    match similarity:
-        case ahop.FootprintSimilarity():
-            return ranked(similarity.base, similarity.weights, pattern, query)
-        case ahop.AdaptiveSimilarity():
-            parts = [part for part in similarity.footprints if isinstance(part, FootprintSimilarity)]
-            terms = [ranked(part.base, part.weights, pattern, query) for part in parts]
-            return (similarity.betas.to(pattern) * torch.stack(terms)).sum()
-        case ahop.IsolatedSimilarity():
-            bases = [base for base in similarity.bases if isinstance(base, DecomposableSimilarity)]
-            terms = [ranked(base, similarity.weights[k, row], pattern, query) for k, base in enumerate(bases)]
-            return torch.stack(terms).sum()
-    return addends_of(similarity, pattern, query).sum()
-
-
 # Nuisances tie the dimensions together; that theirs is the density of a Gaussian is in `test_nuisance`.
 @pytest.mark.parametrize("name", [name for name in SILENCE_IS_EVIDENCE if "nuisance" not in name])
 @settings(max_examples=FEW)
@@ -143,7 +123,7 @@ def test_a_score_is_what_each_dimension_says(name: str, case: Problem) -> None:
     similarity = made(name, case).double()
     scores = similarity(case.patterns, case.queries).detach()
     for (b, query), (n, pattern) in product(enumerate(case.queries), enumerate(case.patterns)):
-        assert_close(scores[b, n], score_of(similarity, n, pattern, query).detach())
+        assert_close(scores[b, n], score_of(addends_of, similarity, n, pattern, query).detach())
 
 
 @every_decomposable

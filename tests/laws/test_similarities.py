@@ -14,6 +14,7 @@ from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Sim
 from ahop.similarities.footprint import from_paper_weights
 from ahop.similarities.isolated import IsolatedSimilarity
 from tests.catalogue import DECOMPOSABLE, DISCRETE, KNOWS_DIMENSIONS, LINEAR, SIMILARITIES
+from tests.formulas import assert_leading_axes_are_a_loop
 from tests.strategies import Problem, huge_arrays, problem, problems
 
 every_similarity = pytest.mark.parametrize("name", SIMILARITIES)
@@ -136,12 +137,7 @@ def test_the_order_of_the_dimensions_does_not_matter(name: str, case: Problem) -
 @every_similarity
 def test_leading_axes_are_a_loop(name: str) -> None:
     cases = [problem(seed=seed) for seed in range(3)]
-    similarity = made(name, cases[0])
-    patterns = torch.stack([case.patterns for case in cases])
-    queries = torch.stack([case.queries for case in cases])
-    looped = torch.stack([similarity(case.patterns, case.queries) for case in cases])
-    assert_close(similarity(patterns, queries), looped)
-    assert_close(similarity(patterns[:, None], queries[:, None]), looped[:, None])
+    assert_leading_axes_are_a_loop(made(name, cases[0]), cases)
 
 
 @every_similarity

@@ -59,7 +59,8 @@ class AdaptiveSimilarity(LinearSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        rank_weights = self.coefficients.view(-1, self.dimensions)
+        parts = zip(self.betas.to(patterns.dtype), self._parts(), strict=True)
+        rank_weights = torch.stack([beta * part.coefficients.to(patterns.dtype) for beta, part in parts])
         return weighed_by_rank(self._bases(), rank_weights, patterns, queries)
 
     partial = forward
