@@ -5,12 +5,11 @@ The ceiling is computed on the very queries that the models answer, with the tru
 
 from pathlib import Path
 
-import ahop
 from experiments.harness import Experiment, Row
 from experiments.learning import learn, report_of, trials_of
 from experiments.measures import accuracy
 from experiments.pictures import dots
-from experiments.settings import Setting, seed_of_test
+from experiments.settings import Setting
 
 # What the paper reports for A-Hop at the same dataset and difficulty. Its queries have bias signs of their own.
 PAPER = {("synthetic", 0.4): 0.724, ("synthetic", 0.5): 0.360, ("mnist", 0.6): 0.939, ("mnist", 0.7): 0.849}
@@ -34,21 +33,18 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 
 def run(cell: Row, quick: bool) -> list[Row]:
     setting, seed = SETTINGS[cell["setting"]], cell["seed"]
-    patterns, variant, count = setting.patterns(seed), setting.variant(seed), setting.queries(quick)
-    pairs = variant.sample(patterns, setting.pairs, seed)
-    test = variant.sample(patterns, count, seed_of_test(seed))
-    ceiling = ahop.bayes_accuracy(patterns, variant, count, seed_of_test(seed))
+    world = setting.drawn(seed, quick)
     rows = []
     for model in MODELS:
-        memory = learn(patterns, pairs, model, seed)
-        found = accuracy(memory, test)
+        memory = learn(world.patterns, world.pairs, model, seed)
+        found = accuracy(memory, world.test)
         rows.append(
             {
                 **cell,
                 "model": model,
                 "accuracy": found,
-                "bayes": ceiling,
-                "ratio": found / ceiling,
+                "bayes": world.bayes,
+                "ratio": found / world.bayes,
                 "paper": PAPER[setting.dataset, setting.difficulty] if setting.pairs == 512 else None,
                 "chosen": report_of(memory).chosen,
                 "trials": trials_of(memory),

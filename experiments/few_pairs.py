@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import ahop
 from experiments.harness import Experiment, Row
 from experiments.learning import learn, report_of
 from experiments.measures import accuracy
 from experiments.pictures import curves
-from experiments.settings import Setting, seed_of_test
+from experiments.settings import Setting
 
 FULL = (5, 10, 20, 50, 100, 200, 500, 1000, 2048)
 QUICK = (5, 20, 100, 500)
@@ -20,16 +19,12 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 
 
 def run(cell: Row, quick: bool) -> list[Row]:
-    seed, count = cell["seed"], SETTING.queries(quick)
-    patterns, variant = SETTING.patterns(seed), SETTING.variant(seed)
-    pairs = variant.sample(patterns, cell["pairs"], seed)
-    test = variant.sample(patterns, count, seed_of_test(seed))
-    ceiling = ahop.bayes_accuracy(patterns, variant, count, seed_of_test(seed))
+    world = SETTING.drawn(cell["seed"], quick, cell["pairs"])
     rows = []
     for model in MODELS:
-        memory = learn(patterns, pairs, model, seed)
-        found, chosen = accuracy(memory, test), report_of(memory).chosen
-        rows.append({**cell, "model": model, "accuracy": found, "bayes": ceiling, "chosen": chosen})
+        memory = learn(world.patterns, world.pairs, model, cell["seed"])
+        found, chosen = accuracy(memory, world.test), report_of(memory).chosen
+        rows.append({**cell, "model": model, "accuracy": found, "bayes": world.bayes, "chosen": chosen})
     return rows
 
 

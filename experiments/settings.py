@@ -12,6 +12,16 @@ COUNT = 2048
 
 
 @dataclass(frozen=True)
+class World:
+    """What one seed of a setting draws: pairs to learn from, copies to be tested on, and their Bayes ceiling."""
+
+    patterns: Tensor
+    pairs: ahop.Pairs
+    test: ahop.Pairs
+    bayes: float
+
+
+@dataclass(frozen=True)
 class Setting:
     """One cell of such an experiment. Pairs to learn from are drawn with the seed, test queries with another."""
 
@@ -33,6 +43,15 @@ class Setting:
     def queries(self, quick: bool) -> int:
         """How many test queries: the exact posterior of more would take too long."""
         return 400 if quick or self.dataset == "mnist" else 1000
+
+    def drawn(self, seed: int, quick: bool, pairs: int | None = None) -> World:
+        patterns, variant, count = self.patterns(seed), self.variant(seed), self.queries(quick)
+        return World(
+            patterns,
+            pairs=variant.sample(patterns, pairs or self.pairs, seed),
+            test=variant.sample(patterns, count, seed_of_test(seed)),
+            bayes=ahop.bayes_accuracy(patterns, variant, count, seed_of_test(seed)),
+        )
 
 
 def seed_of_test(seed: int) -> int:

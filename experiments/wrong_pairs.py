@@ -7,7 +7,7 @@ import ahop
 from experiments.harness import Experiment, Row
 from experiments.learning import learn, report_of
 from experiments.measures import accuracy
-from experiments.settings import Setting, seed_of_test
+from experiments.settings import Setting
 
 SHARES = (0.0, 0.1, 0.2, 0.3)
 SETTING = Setting("synthetic", 0.4)
@@ -18,17 +18,17 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 
 
 def run(cell: Row, quick: bool) -> list[Row]:
-    seed, count = cell["seed"], SETTING.queries(quick)
-    patterns, variant = SETTING.patterns(seed), SETTING.variant(seed)
-    pairs = _spoiled(variant.sample(patterns, SETTING.pairs, seed), len(patterns), cell["share"], seed)
-    memory = learn(patterns, pairs, "auto", seed)
+    seed = cell["seed"]
+    world = SETTING.drawn(seed, quick)
+    pairs = _spoiled(world.pairs, len(world.patterns), cell["share"], seed)
+    memory = learn(world.patterns, pairs, "auto", seed)
     report = report_of(memory)
     return [
         {
             **cell,
             "model": "auto",
-            "accuracy": accuracy(memory, variant.sample(patterns, count, seed_of_test(seed))),
-            "bayes": ahop.bayes_accuracy(patterns, variant, count, seed_of_test(seed)),
+            "accuracy": accuracy(memory, world.test),
+            "bayes": world.bayes,
             "suspected": None if report.corruption is None else report.corruption.wrong_pairs / len(pairs),
             "chosen": report.chosen,
         }
