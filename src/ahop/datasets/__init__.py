@@ -1,0 +1,1 @@
+"""Real data: read from a folder, or fetched from its official source."""
