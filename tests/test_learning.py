@@ -1108,6 +1108,9 @@ def test_what_was_learned_of_groups_is_forgotten_by_the_next_fit(
     assert not len(alone.by_group)
     alone.save(tmp_path / "memory.ahop")
     assert ahop.load(tmp_path / "memory.ahop").group_names == []
+    solved = ahop.fit(alone, pairs=pairs, solver="adam", progress=False)
+    assert solved.detector is None
+    assert solved.recall(test.queries[:2]).unknown is None
 
 
 @pytest.mark.parametrize("groups", [["a"] * 59, [], "a", ["a"] * 61])

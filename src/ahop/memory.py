@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, final
 
@@ -204,7 +204,7 @@ class AssociativeMemory(nn.Module):
             )
         before = len(self)
         if len(more):
-            self.similarity = self.similarity.grown(len(more))
+            self._replace_similarities(lambda similarity: similarity.grown(len(more)))
             self.patterns = grown(self.patterns, more)
         return torch.arange(before, len(self), device=self.patterns.device)
 
@@ -216,7 +216,7 @@ class AssociativeMemory(nn.Module):
         rows = kept.nonzero().squeeze(-1)
         if not len(rows):
             raise InvalidValueError("`indices` names every stored pattern; a memory keeps at least one.")
-        self.similarity = self.similarity.rows(rows)
+        self._replace_similarities(lambda similarity: similarity.rows(rows))
         self.patterns = taken(self.patterns, rows)
         if self.log_prior is not None:
             self.log_prior = self.log_prior[rows]
@@ -242,6 +242,11 @@ class AssociativeMemory(nn.Module):
         if self.report is not None:
             manifest["report"] = str(self.report)
         write_archive(path, manifest, self.state_dict())
+
+    def _replace_similarities(self, change: Callable[[Similarity], Similarity]) -> None:
+        """That of the memory, and those of its groups."""
+        self.similarity = change(self.similarity)
+        self.by_group = nn.ModuleList(change(each) for each in self.by_group if isinstance(each, Similarity))
 
     def _with_prior(self, scores: Scores) -> Scores:
         if self.log_prior is None:

@@ -125,6 +125,8 @@ def _solve(
     if groups is not None:
         raise KindError("`groups` need a similarity that is learned by name, such as `similarity='auto'`.")
     chosen = _chosen(solver, memory)
+    # What was learned about the scores of another similarity does not hold for this one's.
+    memory.detector, memory.group_names, memory.by_group = None, [], nn.ModuleList()
     if not isinstance(chosen, SeparationSolver):
         return chosen.solve(memory, PairSource(memory, pairs, variant, samples, seed), progress)
     if pairs is not None or variant is not None:
