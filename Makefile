@@ -30,7 +30,7 @@ sanitize:  ## the kernels' tests, with every access to memory checked
 	build/sanitize/bin/python -m pip install --quiet --no-deps --config-settings=cmake.define.AHOP_SANITIZE=ON .
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 		ASAN_OPTIONS=detect_leaks=0 build/sanitize/bin/python -P -m pytest -p no:cacheprovider \
-		tests/test_footprints.py tests/test_mixtures.py tests/test_kernels.py tests/laws tests/test_memory.py
+		tests/test_footprints.py tests/test_likelihoods.py tests/test_kernels.py tests/laws tests/test_memory.py
 
 docs:  ## warnings are errors; the gallery runs
 	$(PYTHON) -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -45,6 +45,16 @@ struct Mixture {
     std::size_t b, s;
 };
 
+// Scores s[b, n] = sum over dimensions i of profiles[b, i, .] at pattern[n, i], linear between knots and flat beyond them;
+// a dimension of a pattern that is NaN adds nothing.
+template <class T>
+struct Additive {
+    Stored<T> stored;
+    const T* knot_places;  // (d, knots), rising; those behind the used ones are room
+    const T* profiles;     // (b, d, knots)
+    std::size_t b, knots, used_knots;
+};
+
 // One instruction set's work on the blocks [first, last), with memory of its own.
 template <class T>
 struct Kernels {
@@ -63,6 +73,7 @@ struct Kernels {
     // they are, and the answer is false.
     bool (*sort)(T* values, std::size_t m, std::size_t d, std::size_t first, std::size_t last, void* scratch);
     void (*mixture)(const Mixture<T>&, T* scores, std::size_t first, std::size_t last, void* scratch);
+    void (*additive)(const Additive<T>&, T* scores, std::size_t first, std::size_t last, void* scratch);
 };
 
 constexpr std::size_t MOST_DIMENSIONS = 4096;

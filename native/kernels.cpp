@@ -2,6 +2,7 @@
 //
 // Nothing of the standard library is called here: a template of it, compiled for one instruction set, could be linked
 // for all.
+#include "additive.hpp"
 #include "blocks.hpp"
 #include "mixture.hpp"
 #include "network.hpp"
@@ -370,7 +371,7 @@ bool sort(T* values, std::size_t m, std::size_t d, std::size_t first, std::size_
 
 template <class T>
 constexpr Kernels<T> kernels() {
-    return {scratch_bytes, pack<T>, scores<T>, weight_gradient<T>, data_gradient<T>, sort<T>, mixture_scores<T>};
+    return {scratch_bytes, pack<T>, scores<T>, weight_gradient<T>, data_gradient<T>, sort<T>, mixture_scores<T>, additive_scores<T>};
 }
 
 }  // namespace

@@ -278,6 +278,23 @@ void mixture(const Matrix<const T>& patterns, const Cube<const T>& blocks, const
 }
 
 template <class T>
+void additive(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+              const Matrix<const T>& places, std::size_t used_knots, const Cube<const T>& profiles, const Matrix<T>& out,
+              std::size_t threads) {
+    Stored<T> stored = stored_of<T>(patterns, blocks, finite);
+    std::size_t b = profiles.shape(0), d = stored.d, knots = profiles.shape(2);
+    require(profiles.shape(1) == d && places.shape(0) == d, "patterns and profiles differ in dimensions");
+    require(places.shape(1) == knots && 2 <= used_knots && used_knots <= knots, "profiles and places differ in knots");
+    require(out.shape(0) == b && out.shape(1) == stored.n, "the scores have another shape");
+    Additive<T> job{stored, places.data(), profiles.data(), b, knots, used_knots};
+    nb::gil_scoped_release release;
+    share_out(block_count<T>(stored.n), 4 * d * BLOCK_BYTES, threads, Shares::WHOEVER_IS_FREE,
+              [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
+                  kernels<T>().additive(job, out.data(), first, last, scratch);
+              });
+}
+
+template <class T>
 void define(nb::module_& module) {
     using namespace nb::literals;
     module.def("pack", &pack<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(), "threads"_a);
@@ -292,6 +309,8 @@ void define(nb::module_& module) {
     module.def("mixture", &mixture<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(),
                "asked"_a.noconvert(), "worth"_a.noconvert(), "alone"_a.noconvert(), "slopes"_a.noconvert(),
                "shifts"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    module.def("additive", &additive<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(),
+               "places"_a.noconvert(), "used_knots"_a, "profiles"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
     module.def("sort", &sort<T>, "values"_a.noconvert(), "threads"_a);
 }
 

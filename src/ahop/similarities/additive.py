@@ -11,6 +11,7 @@ from ahop._checks import check_count
 from ahop._numbers import block_diagonal
 from ahop._observed import observed
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
+from ahop.kernels.likelihoods import serves_tables, table_scores
 from ahop.missingness import Missingness
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, over_leading_axes
 
@@ -62,12 +63,18 @@ class AdditiveSimilarity(DecomposableSimilarity, LinearSimilarity):
         return over_leading_axes(self._of_matrices, patterns, queries)
 
     def _of_matrices(self, patterns: Patterns, queries: Queries) -> Scores:
-        profiles = self._profiles(queries).flatten(1)
+        profiles = self._profiles(queries)
+        return self._of_values(patterns, profiles) + self.gap_weight * self.missingness.evidence(patterns, queries)
+
+    def _of_values(self, patterns: Patterns, profiles: Tensor) -> Scores:
+        places = self.pattern_places.to(patterns.dtype)
+        if serves_tables(patterns, profiles):
+            return table_scores(patterns, places, profiles)
         row = patterns.shape[1] * self.pattern_knots * patterns.element_size()
         parts = [
-            profiles @ hats(self.pattern_places, patterns[rows]).flatten(1).mT for rows in blocks(len(patterns), row)
+            profiles.flatten(1) @ hats(places, patterns[rows]).flatten(1).mT for rows in blocks(len(patterns), row)
         ]
-        return torch.cat(parts, dim=-1) + self.gap_weight * self.missingness.evidence(patterns, queries)
+        return torch.cat(parts, dim=-1)
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:

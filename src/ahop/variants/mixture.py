@@ -12,7 +12,7 @@ from ahop._blocks import pair_blocks
 from ahop._checks import check_count
 from ahop._observed import filled, observed
 from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
-from ahop.kernels.mixtures import mixture_scores, serves_mixture
+from ahop.kernels.likelihoods import mixture_scores, serves_mixture
 from ahop.missingness import Missingness
 from ahop.variants.base import FactorisedVariant
 from ahop.variants.density import StepDensity

@@ -1,4 +1,4 @@
-"""The compiled mixture is the formula of the variant, faster."""
+"""The compiled scores of mixtures and tables are their formulas, faster."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop.kernels import native as finding
-from ahop.kernels.mixtures import serves_mixture
+from ahop.kernels.likelihoods import serves_mixture
 from ahop.kernels.native import native
 from tests.strategies import seeds
 
@@ -64,6 +64,47 @@ def test_scores_are_the_sum_of_the_evidence(
             size = float(expected.abs().sum(-1).max()) if expected.numel() else 1.0
             # And torch's softplus, which the sum is made of, is the identity from 20 on: 2e-9 a dimension.
             tolerance = 2e-9 * dimensions + (1e-5 if dtype == torch.float32 else 1e-13) * max(10.0, size)
+            assert_close(found.double(), expected.sum(-1), rtol=0, atol=tolerance)
+    finally:
+        native.use(INSTRUCTION_SETS[0])
+
+
+@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
+@both_dtypes
+@given(
+    dimensions=st.sampled_from([1, 3, 64, 130]),
+    count=st.integers(1, 70),
+    batch=st.integers(0, 3),
+    knots=st.sampled_from([2, 5, 16, 20]),
+    gaps=st.sampled_from([0.0, 0.3]),
+    seed=seeds,
+)
+def test_tables_are_looked_up_as_the_formula_says(
+    instruction_set: str,
+    dtype: torch.dtype,
+    dimensions: int,
+    count: int,
+    batch: int,
+    knots: int,
+    gaps: float,
+    seed: int,
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    similarity = ahop.AdditiveSimilarity(dimensions, pattern_knots=knots, rank=2).requires_grad_(False)
+    similarity.tables.copy_(torch.randn(similarity.tables.shape, generator=generator))
+    similarity.mixing.copy_(torch.randn(similarity.mixing.shape, generator=generator))
+    # Some knots fall on one place, and some values on knots and beyond the last.
+    similarity.pattern_places.copy_(similarity.pattern_places.mul(2).round().div(2))
+    patterns, queries = (numbers(size, dimensions, gaps, dtype, generator) for size in (count, batch))
+    patterns = patterns.mul(4).round().div(4).where(torch.rand(patterns.shape, generator=generator) < 0.3, patterns)
+    expected = similarity.per_dimension(patterns.double(), queries.double())
+    assert native is not None
+    native.use(instruction_set)
+    try:
+        for _ in range(2):  # read in place, then packed
+            found = similarity(patterns, queries)
+            size = float(expected.abs().sum(-1).max()) if expected.numel() else 1.0
+            tolerance = (1e-5 if dtype == torch.float32 else 1e-13) * max(10.0, size)
             assert_close(found.double(), expected.sum(-1), rtol=0, atol=tolerance)
     finally:
         native.use(INSTRUCTION_SETS[0])

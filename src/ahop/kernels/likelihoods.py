@@ -1,0 +1,71 @@
+"""Scores of learned likelihoods by the compiled kernels: sums over the dimensions of a mixture, or of a table."""
+
+import torch
+from torch import Tensor
+
+from ahop._typing import Scores
+from ahop.kernels.native import compiled, fits, threads_for
+from ahop.kernels.packing import in_rows, packed, stored
+
+# A worth below this has an exponential in float32.
+LARGEST_WORTH = 80.0
+# Tables of this many knots fit registers, smaller ones are filled up.
+REGISTER_KNOTS = 16
+
+
+def serves_mixture(patterns: Tensor, worth: Tensor) -> bool:
+    """Whether the kernel can take these; not where a match is worth more than it can say."""
+    return _serves(patterns, worth) and (worth.numel() == 0 or float(worth.max()) < LARGEST_WORTH)
+
+
+def serves_tables(patterns: Tensor, profiles: Tensor) -> bool:
+    return _serves(patterns, profiles)
+
+
+def _serves(patterns: Tensor, queries: Tensor) -> bool:
+    """No gradient flows through these kernels, and compilers do not know them."""
+    wants_gradient = torch.is_grad_enabled() and (patterns.requires_grad or queries.requires_grad)
+    return (
+        not wants_gradient
+        and not torch.compiler.is_compiling()
+        and patterns.device.type == "cpu"
+        and fits(patterns, queries)
+        and compiled() is not None
+    )
+
+
+def mixture_scores(
+    patterns: Tensor, asked: Tensor, worth: Tensor, alone: Tensor, slopes: Tensor, shifts: Tensor
+) -> Scores:
+    r"""$\sum_i \log(1 + \sum_s e^{w_i - (a_i - t_{si} - c_i \xi_i)^2 / 2}) + \alpha_i$ where the pattern is not NaN.
+
+    Args:
+        asked: (b, d) where a match would be.
+        worth: (b, d) and what it would be worth, in logarithms.
+        alone: (b, d) what is added where a pattern was observed.
+        slopes: (d,) what the patterns are multiplied by.
+        shifts: (s, d) places beside `asked` where a match may be as well.
+    """
+    kernels = compiled()
+    assert kernels is not None
+    scores, blocks = patterns.new_empty(len(asked), len(patterns)), packed(patterns)
+    arguments = [each.detach().contiguous() for each in (asked, worth, alone, slopes.unsqueeze(0), shifts)]
+    kernels.mixture(*stored(patterns, blocks), *arguments, scores, threads_for(len(patterns) * asked.numel()))
+    return in_rows(scores, blocks)
+
+
+def table_scores(patterns: Tensor, places: Tensor, profiles: Tensor) -> Scores:
+    """The sum of each query's profiles (b, d, knots) at the stored values; nothing is added where these are NaN.
+
+    Args:
+        places: (d, knots) where the knots are, rising; linear between them and flat beyond.
+    """
+    kernels = compiled()
+    assert kernels is not None
+    scores, blocks = patterns.new_empty(len(profiles), len(patterns)), packed(patterns)
+    used = places.shape[1]
+    room = max(0, REGISTER_KNOTS - used)
+    places, profiles = (torch.nn.functional.pad(each.detach(), (0, room)).contiguous() for each in (places, profiles))
+    work = len(patterns) * len(profiles) * patterns.shape[1]
+    kernels.additive(*stored(patterns, blocks), places, used, profiles, scores, threads_for(work))
+    return in_rows(scores, blocks)
