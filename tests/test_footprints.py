@@ -321,6 +321,29 @@ def test_two_memories_that_share_patterns_grow_apart() -> None:
         assert_close(memory.scores(queries), ahop.AssociativeMemory(memory.patterns.clone()).scores(queries))
 
 
+@needs_kernels
+def test_blocks_made_in_inference_mode_serve_outside_and_the_other_way_round() -> None:
+    memory, queries = ahop.AssociativeMemory(torch.randn(40, 6)), torch.randn(3, 6)
+
+    def check() -> None:
+        with torch.no_grad():
+            found = memory.scores(queries.clone())
+            assert_close(found, ahop.AssociativeMemory(memory.patterns.clone()).scores(queries.clone()))
+
+    with torch.inference_mode():
+        memory.scores(queries)
+        memory.scores(queries)
+    memory.add(torch.randn(5, 6))
+    memory.remove(torch.tensor([0, 3]))
+    check()
+    with torch.inference_mode():
+        memory.add(torch.randn(5, 6))
+        memory.remove(torch.tensor([1]))
+        check()
+        check()
+    check()
+
+
 def test_large_memories_are_read_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MOST_PACKED_BYTES", 10)
     patterns = torch.randn(50, 7)

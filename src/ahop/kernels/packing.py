@@ -74,7 +74,7 @@ def grown(patterns: Tensor, more: Tensor) -> Tensor:
     """Both, one behind the other; only the new ones are packed."""
     joined = torch.cat([patterns, more])
     known = _kept_of(patterns)
-    if known is not None:
+    if known is not None and not joined.is_inference():
         before, lanes = len(patterns), known.blocks.shape[-1]
         enough = _with_room(known, len(joined))
         # Up to the next whole block lane by lane, then block by block.
@@ -94,7 +94,7 @@ def taken(patterns: Tensor, rows: Tensor) -> Tensor:
     """Some of the patterns, in rising order; only those in the last lanes are moved, into the lanes that are free."""
     chosen = patterns[rows]
     known = _kept_of(patterns)
-    if known is not None:
+    if known is not None and not chosen.is_inference():
         order = rows.clone() if known.order is None else known.order[rows]
         free = torch.ones(len(rows), dtype=torch.bool)
         free[order[order < len(rows)]] = False
@@ -124,7 +124,8 @@ def _with_room(known: Packed, count: int) -> Packed:
     if wanted <= have:
         return known
     size = wanted if have == 0 else wanted + int(SPARE * wanted)
-    blocks, finite = known.blocks.new_zeros(size, *known.blocks.shape[1:]), known.finite.new_ones(size)
+    with torch.inference_mode(False):  # blocks made there could not be changed elsewhere
+        blocks, finite = known.blocks.new_zeros(size, *known.blocks.shape[1:]), known.finite.new_ones(size)
     blocks[:have], finite[:have] = known.blocks, known.finite
     return replace(known, blocks=blocks, finite=finite)
 
