@@ -25,8 +25,9 @@ from ahop.variants.base import Pairs
 NEGLIGIBLE = 1e-7
 # Keeps directions that no pair speaks of at rest.
 LEAST_PENALTY = 1e-8
-# What a part of the pairs is solved to, and how many pairs a part has at least.
-NEAR, LEAST_PART = 1e-2, 128
+# What a part of the pairs is solved to, in how many steps at most (few pairs can be told apart without error, by scores
+# that sharpen for ever), and how many pairs a part has at least.
+NEAR, NEAR_STEPS, LEAST_PART = 1e-2, 3, 128
 
 Bar: TypeAlias = "tqdm[NoReturn]"
 
@@ -77,7 +78,7 @@ class ConvexSolver:
                 scaled = _minimise(
                     few.restricted(directions), torch.zeros_like(directions[:, 0]), self.tolerance, self.max_steps, bar
                 )
-                near = _minimise(few, scaled.coefficients @ directions, NEAR, self.max_steps, bar)
+                near = _minimise(few, scaled.coefficients @ directions, NEAR, min(NEAR_STEPS, self.max_steps), bar)
                 outcome = _minimise(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar)
             similarity.set_coefficients(outcome.coefficients)
         return FitReport(
