@@ -38,8 +38,7 @@ def measure(full: bool) -> dict[str, object]:
 def one_query(dimensions: int, count: int, repeats: int, suffix: str) -> dict[str, object]:
     memory, queries = problem(count, dimensions, 1)
     patterns, weights = memory.patterns, rank_weights(memory)
-    memory.scores(queries)
-    memory.scores(queries)  # from the second time on, the patterns are packed
+    memory.scores(queries)  # the first time packs the patterns
     seconds = medians(
         {
             "ours": lambda: memory.scores(queries),

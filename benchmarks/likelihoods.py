@@ -57,5 +57,4 @@ def against_torch(memory: ahop.AssociativeMemory, queries: Tensor, full: bool) -
             return memory.scores(queries)
 
     torch.testing.assert_close(memory.scores(queries), by_torch(), rtol=1e-4, atol=1e-3)
-    memory.scores(queries)  # from the second time on, the patterns are packed
     return medians({"ours": lambda: memory.scores(queries), "torch": by_torch}, 15 if full else 5)

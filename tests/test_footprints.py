@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -18,7 +19,7 @@ from ahop.kernels import native as finding
 from ahop.kernels import packing
 from ahop.kernels.footprints import footprint_scores
 from ahop.kernels.native import native
-from ahop.kernels.packing import Packed, grown, packed, taken
+from ahop.kernels.packing import Packed, grown, keep_packed, packed, taken
 from ahop.kernels.plain import BASES, NUMBERS, footprint_scores_plain
 from tests.strategies import seeds
 
@@ -238,7 +239,7 @@ def test_operators_keep_torchs_own_rules() -> None:
     torch.library.opcheck(torch.ops.ahop.footprint_scores.default, (*leaves, [0]))
 
 
-# --- blocks are kept for patterns that come again
+# --- a memory keeps the blocks of its patterns
 
 
 def kept(patterns: Tensor) -> Packed:
@@ -248,18 +249,33 @@ def kept(patterns: Tensor) -> Packed:
 
 
 @needs_kernels
-def test_patterns_are_packed_when_they_come_again_and_anew_when_they_change() -> None:
+def test_a_memory_packs_its_patterns_once_and_anew_when_they_change() -> None:
     patterns, queries = torch.randn(50, 7), torch.randn(3, 7)
-    similarity = ahop.AdaptiveSimilarity(7)
-    first = similarity(patterns, queries)
-    assert packed(patterns) is not None
-    assert_close(similarity(patterns, queries), first)
-    blocks = kept(patterns).blocks
-    assert_close(similarity(patterns, queries), first)
-    assert kept(patterns).blocks is blocks
-    patterns[7] += 1
-    assert not torch.equal(similarity(patterns, queries)[:, 7], first[:, 7])
-    assert_close(similarity(patterns.clone(), queries), similarity(patterns, queries))
+    memory = ahop.AssociativeMemory(patterns)
+    first = memory.scores(queries)
+    blocks = kept(memory.patterns).blocks
+    assert_close(memory.scores(queries), first)
+    assert kept(memory.patterns).blocks is blocks
+    patterns[7] += 1  # the tensor is shared
+    assert not torch.equal(memory.scores(queries)[:, 7], first[:, 7])
+    assert_close(ahop.AssociativeMemory(patterns.clone()).scores(queries), memory.scores(queries))
+
+
+@needs_kernels
+def test_other_tensors_are_read_in_place() -> None:
+    patterns, similarity = torch.randn(50, 7), ahop.AdaptiveSimilarity(7)
+    for _ in range(3):
+        similarity(patterns, torch.randn(3, 7))
+    assert packed(patterns) is None
+
+
+def test_a_memory_does_not_hear_of_changes_to_the_array_that_it_came_from() -> None:
+    patterns, queries = np.eye(4, 3), np.ones((2, 3))
+    memory = ahop.AssociativeMemory(patterns)
+    first = memory.scores(queries)
+    patterns[0] = 9
+    assert_close(memory.scores(queries), first)
+    assert bool((memory.patterns[0] < 2).all())
 
 
 @needs_kernels
@@ -274,7 +290,8 @@ def test_blocks_survive_adding_and_removing(dtype: torch.dtype, data: st.DataObj
 
     patterns, queries = numbers(data.draw(st.integers(1, 60))), numbers(2)
     similarity = ahop.AdaptiveSimilarity(5).to(dtype)
-    packed(patterns), packed(patterns)
+    keep_packed(patterns)
+    similarity(patterns, queries)
     for _ in range(data.draw(st.integers(1, 4))):
         if data.draw(st.booleans()):
             patterns = grown(patterns, numbers(data.draw(st.integers(1, 40))))
@@ -303,8 +320,9 @@ def test_a_memory_keeps_its_blocks_when_it_grows_and_shrinks(monkeypatch: pytest
     memory.remove(torch.arange(0, 100, 3))
     memory.add(torch.randn(50, 6))
     queries = torch.randn(4, 6)
-    assert_close(memory.scores(queries), ahop.AssociativeMemory(memory.patterns.clone()).scores(queries))
+    scores = memory.scores(queries)
     assert sum(rows_packed) <= 80
+    assert_close(scores, ahop.AssociativeMemory(memory.patterns.clone()).scores(queries))
 
 
 @needs_kernels
@@ -346,9 +364,9 @@ def test_blocks_made_in_inference_mode_serve_outside_and_the_other_way_round() -
 
 def test_large_memories_are_read_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MOST_PACKED_BYTES", 10)
-    patterns = torch.randn(50, 7)
-    assert packed(patterns) is None
-    assert packed(patterns) is None
+    memory = ahop.AssociativeMemory(torch.randn(50, 7))
+    memory.scores(torch.randn(2, 7))
+    assert packed(memory.patterns) is None
 
 
 # --- where nothing was compiled

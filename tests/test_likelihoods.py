@@ -11,6 +11,7 @@ import ahop
 from ahop.kernels import native as finding
 from ahop.kernels.likelihoods import serves_mixture
 from ahop.kernels.native import native
+from ahop.kernels.packing import keep_packed
 from tests.strategies import seeds
 
 INSTRUCTION_SETS = native.instruction_sets() if native is not None else []
@@ -58,7 +59,9 @@ def test_scores_are_the_sum_of_the_evidence(
     assert native is not None
     native.use(instruction_set)
     try:
-        for _ in range(2):  # read in place, then packed
+        for prepare in (None, keep_packed):  # read in place, then packed
+            if prepare is not None:
+                prepare(patterns)
             found = variant.evidence(patterns, queries)
             # Digits are lost where large addends of both signs meet, and in the squares of far places.
             size = float(expected.abs().sum(-1).max()) if expected.numel() else 1.0
@@ -101,7 +104,9 @@ def test_tables_are_looked_up_as_the_formula_says(
     assert native is not None
     native.use(instruction_set)
     try:
-        for _ in range(2):  # read in place, then packed
+        for prepare in (None, keep_packed):  # read in place, then packed
+            if prepare is not None:
+                prepare(patterns)
             found = similarity(patterns, queries)
             size = float(expected.abs().sum(-1).max()) if expected.numel() else 1.0
             tolerance = (1e-5 if dtype == torch.float32 else 1e-13) * max(10.0, size)

@@ -27,7 +27,7 @@ from ahop._typing import Array, Kind, PerQuery, Queries, Scores, Weights
 from ahop.calibration import UnknownDetector
 from ahop.energy import Energy, FreeEnergy
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
-from ahop.kernels.packing import grown, taken
+from ahop.kernels.packing import grown, keep_packed, taken
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated
 from ahop.scanning import scan
@@ -116,7 +116,7 @@ class AssociativeMemory(nn.Module):
     def scores(self, queries: Array) -> Scores:
         r"""$\mathrm{sim}(\mathrm{mod}(\Xi), x) + \log p(\xi)$, (b, n)."""
         checked = as_queries(queries, self.patterns)
-        return self._with_prior(self.similarity(self.modulation(self.patterns), checked))
+        return self._with_prior(self.similarity(self._stored(), checked))
 
     def weights(self, queries: Array) -> Weights:
         r"""$\mathrm{sep}(s)$, (b, n)."""
@@ -158,7 +158,7 @@ class AssociativeMemory(nn.Module):
         posterior = checked.new_empty(len(checked), k)
         unknown = None if self.detector is None else checked.new_empty(len(checked))
         with torch.no_grad():
-            stored = self.modulation(self.patterns)
+            stored = self._stored()
             for memory, rows in self._by_group(groups, len(checked)):
                 if isinstance(separation, Softmax) and self.log_prior is None and self.detector is None:
                     best_of_all = scan(memory.similarity, separation, stored, checked[rows], k)
@@ -242,6 +242,10 @@ class AssociativeMemory(nn.Module):
         if self.report is not None:
             manifest["report"] = str(self.report)
         write_archive(path, manifest, self.state_dict())
+
+    def _stored(self) -> Tensor:
+        keep_packed(self.patterns)
+        return self.modulation(self.patterns)
 
     def _replace_similarities(self, change: Callable[[Similarity], Similarity]) -> None:
         """That of the memory, and those of its groups."""

@@ -1,7 +1,7 @@
 """Patterns in the order that the kernels read them: in blocks, dimension by dimension, one lane a pattern.
 
-Blocks belong to a tensor. It is read in place the first time that it is scored and packed the second time, so what
-lives for one call only is never copied. A tensor made by `grown` or `taken` keeps the blocks of the one it came from.
+Blocks belong to a tensor that someone wants to keep them for, as a memory does; all others are read in place. A tensor
+made by `grown` or `taken` keeps the blocks of the one it came from.
 """
 
 from dataclasses import dataclass, replace
@@ -37,22 +37,23 @@ class Packed:
 
 
 _PACKED: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-_SEEN_ONCE = None
+_NOT_YET = None
+
+
+def keep_packed(patterns: Tensor) -> None:
+    """From now on, have the blocks of these patterns at hand; unless they are too many, or change with every call."""
+    if torch.compiler.is_compiling() or patterns.requires_grad or patterns.is_inference():
+        return
+    if patterns.numel() * patterns.element_size() <= MOST_PACKED_BYTES and patterns not in _PACKED:
+        _PACKED[patterns] = _NOT_YET
 
 
 def packed(patterns: Tensor) -> Packed | None:
-    """The blocks of these patterns, if they are worth having."""
-    if (
-        patterns.requires_grad
-        or patterns.is_inference()
-        or patterns.numel() * patterns.element_size() > MOST_PACKED_BYTES
-    ):
-        return None
+    """The blocks of these patterns, if they are kept."""
     if patterns not in _PACKED:
-        _PACKED[patterns] = _SEEN_ONCE
         return None
     known: Packed | None = _PACKED[patterns]
-    if known is _SEEN_ONCE or known.version != patterns._version:
+    if known is _NOT_YET or known.version != patterns._version:
         known = _PACKED[patterns] = _pack(patterns)
     return known
 
@@ -85,7 +86,7 @@ def grown(patterns: Tensor, more: Tensor) -> Tensor:
         order = known.order
         if order is not None:
             order = torch.cat([order, torch.arange(before, len(joined))])
-        _PACKED[patterns] = _SEEN_ONCE  # two tensors that grow must not write to the same lanes
+        _PACKED[patterns] = _NOT_YET  # two tensors that grow must not write to the same lanes
         _PACKED[joined] = replace(enough, order=order, version=joined._version)
     return joined
 
@@ -100,7 +101,7 @@ def taken(patterns: Tensor, rows: Tensor) -> Tensor:
         free[order[order < len(rows)]] = False
         moved = (order >= len(rows)).nonzero().squeeze(-1)
         order[moved] = free.nonzero().squeeze(-1)
-        _PACKED[patterns] = _SEEN_ONCE  # its blocks are changed in place
+        _PACKED[patterns] = _NOT_YET  # its blocks are changed in place
         _put(known, order[moved], chosen[moved])
         _PACKED[chosen] = replace(known, order=order, version=chosen._version)
     return chosen
