@@ -59,8 +59,6 @@ def as_patterns(patterns: Array, name: str = "patterns") -> Patterns:
         raise ShapeError(
             f"`{name}` must hold at least one pattern of at least one dimension; got shape {_shape(tensor)}."
         )
-    if not isinstance(patterns, Tensor) and np.may_share_memory(tensor.numpy(), patterns):
-        return tensor.clone()  # changes to an array could not be noticed; those to a tensor are
     return tensor
 
 

@@ -27,7 +27,7 @@ from ahop._typing import Array, Kind, PerQuery, Queries, Scores, Weights
 from ahop.calibration import UnknownDetector
 from ahop.energy import Energy, FreeEnergy
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
-from ahop.kernels.packing import grown, keep_packed, taken
+from ahop.kernels.packing import grown, keep_packed, taken, worth_packing
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated
 from ahop.scanning import scan
@@ -91,7 +91,12 @@ class AssociativeMemory(nn.Module):
         log_prior: Array | None = None,
     ) -> None:
         super().__init__()
-        self.register_buffer("patterns", as_patterns(patterns))
+        stored = as_patterns(patterns)
+        if not isinstance(patterns, Tensor) and worth_packing(stored):
+            stored = (
+                stored.clone()
+            )  # torch counts the changes to a tensor, nobody those to an array: blocks would be stale
+        self.register_buffer("patterns", stored)
         similarity = AdaptiveSimilarity(self.patterns.shape[1]) if similarity is None else similarity
         self.similarity = check_kind("similarity", similarity, Similarity)
         self.separation = check_kind("separation", separation or Softmax(), Separation)

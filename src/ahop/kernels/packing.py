@@ -40,11 +40,15 @@ _PACKED: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 _NOT_YET = None
 
 
+def worth_packing(patterns: Tensor) -> bool:
+    return patterns.numel() * patterns.element_size() <= MOST_PACKED_BYTES
+
+
 def keep_packed(patterns: Tensor) -> None:
     """From now on, have the blocks of these patterns at hand; unless they are too many, or change with every call."""
     if torch.compiler.is_compiling() or patterns.requires_grad or patterns.is_inference():
         return
-    if patterns.numel() * patterns.element_size() <= MOST_PACKED_BYTES and patterns not in _PACKED:
+    if worth_packing(patterns) and patterns not in _PACKED:
         _PACKED[patterns] = _NOT_YET
 
 
