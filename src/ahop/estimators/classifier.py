@@ -49,6 +49,9 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     NaN means "not observed" and needs no imputer. Columns are scaled inside; categories want a one-hot encoder before.
 
+    Paper:
+        With `loss="squared"`, the loss [eqn:class-loss].
+
     Args:
         n_prototypes: how many; fewer if there are fewer rows.
         similarity: how rows and prototypes are compared; "adaptive" learns which subspace sizes matter.
