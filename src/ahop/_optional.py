@@ -15,5 +15,24 @@ def pyplot() -> ModuleType:
     return found
 
 
+def pandas() -> ModuleType:
+    """`pandas`, for tables with names and categories."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise _missing("pandas", "datasets") from error
+    found: ModuleType = pandas
+    return found
+
+
+def pillow() -> ModuleType:
+    """`PIL.Image`, for photographs that come as JPEG."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise _missing("pillow", "datasets") from error
+    return Image
+
+
 def _missing(package: str, extra: str) -> MissingPackageError:
     return MissingPackageError(f"This needs {package}, which is not installed. `pip install 'ahop[{extra}]'`.")

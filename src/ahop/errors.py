@@ -25,5 +25,13 @@ class MissingPackageError(AhopError, ImportError):
     """An optional package is needed and not installed."""
 
 
+class DataNotFoundError(AhopError, FileNotFoundError):
+    """A dataset is in none of the folders that were looked at."""
+
+
+class DownloadError(AhopError, ConnectionError):
+    """A file could not be fetched, or may not be."""
+
+
 class FileFormatError(AhopError, ValueError):
     """A file is not one of ours, is damaged, or was written by a newer release."""
