@@ -1,1 +1,20 @@
-"""scikit-learn estimators: the same memories, in the interface that pipelines and searches expect."""
+"""scikit-learn estimators: the same memories, in the interface that pipelines and searches expect.
+
+They need scikit-learn: `pip install 'ahop[sklearn]'`.
+"""
+
+from ahop.errors import MissingPackageError
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as error:
+    raise MissingPackageError(
+        "This needs scikit-learn, which is not installed. `pip install 'ahop[sklearn]'`."
+    ) from error
+
+from ahop.estimators.classifier import PrototypeClassifier
+from ahop.estimators.corruption import CorruptionModel
+from ahop.estimators.imputer import AssociativeImputer
+from ahop.estimators.retriever import AssociativeRetriever, Retrieval
+
+__all__ = ["AssociativeImputer", "AssociativeRetriever", "CorruptionModel", "PrototypeClassifier", "Retrieval"]

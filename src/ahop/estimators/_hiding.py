@@ -1,0 +1,122 @@
+"""How gaps are filled best is found out by hiding what was observed, and looking."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Generator, Tensor
+
+from ahop._observed import filled
+from ahop.estimators._filling import Columns, Settings, recall, recall_rows
+from ahop.estimators._neighborhood import FAR_OUT
+
+NEIGHBORS = (64, 256)
+RIDGES = (0.03, 0.3, 3.0)
+# More than this many columns make large neighbourhoods dear.
+FEW_COLUMNS, FEW_NEIGHBORS = 128, 64
+# Entries to hide, in at most so many rows; and rows to fill them from.
+HIDDEN, LEAST_ROWS, MOST_ROWS = 4000, 64, 512
+OTHER_ENTRIES, LEAST_OTHERS, MOST_OTHERS = 65536, 512, 2048
+# The share of what is hidden is that of the gaps, within bounds; this, if there are none to learn it from.
+LEAST_SHARE, MOST_SHARE, USUAL_SHARE = 0.1, 0.5, 0.25
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What did best, and how well.
+
+    Attributes:
+        errors: (d,), mean squared errors of hidden entries, standardised.
+        first_errors: (d,), those of the first recall.
+    """
+
+    settings: Settings
+    columns: Columns
+    errors: Tensor
+    first_errors: Tensor
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Rows (q, d) of which something was hidden, all of them, what was hidden, and other rows to fill them from."""
+
+    queries: Tensor
+    truth: Tensor
+    hidden: Tensor
+    others: Tensor
+
+    def loss(self, answers: Tensor) -> float:
+        """The mean squared error of what was hidden; an entry that is far out counts as being just that."""
+        error = (answers.clamp(-FAR_OUT, FAR_OUT) - self.truth.clamp(-FAR_OUT, FAR_OUT)).square()
+        return float((error * self.hidden).sum() / self.hidden.sum())
+
+    def errors(self, answers: Tensor) -> Tensor:
+        """Of each column, drawn towards one, which is the error of the mean, as by one entry more."""
+        error = (answers - self.truth).square() * self.hidden
+        return (error.sum(0) + 1) / (self.hidden.sum(0) + 1)
+
+
+def choose(table: Tensor, spread: Tensor, neighbors: int | None, generator: Generator) -> Choice:
+    """The settings that fill best what is hidden of some rows from the others.
+
+    Args:
+        table: (n, d), standardised.
+        spread: (d,), the standard deviations that the columns had.
+        neighbors: how many to ask, if that is known.
+    """
+    trial = _hide(table, generator)
+    in_units = spread / spread.square().mean().sqrt().clamp_min(1e-12)  # zero if all are constant
+    plain = Columns(torch.ones_like(spread), *_range(table))
+    if trial is None:
+        settings = Settings(neighbors or Settings.neighbors)
+        return Choice(settings, plain, torch.ones_like(spread), torch.ones_like(spread))
+    counts = _counts(table.shape[1], neighbors)
+    first = min(
+        (_Memory(trial, columns) for columns in (plain, replace(plain, scale=in_units))),
+        key=lambda memory: memory.tried(Settings(counts[0]))[0],
+    )
+    tried = [first.tried(Settings(count, ridge)) for count in counts for ridge in RIDGES]
+    return min(tried, key=lambda each: each[0])[1]
+
+
+class _Memory:
+    """The other rows of a trial, and how well they fill what was hidden."""
+
+    def __init__(self, trial: Trial, columns: Columns) -> None:
+        self.trial = trial
+        self.first_errors = trial.errors(recall(trial.others, trial.queries, columns))
+        self.rows = recall_rows(trial.others, columns, self.first_errors)
+
+    def tried(self, settings: Settings) -> tuple[float, Choice]:
+        """The loss, and what to choose if nothing has a lower one."""
+        answers = self.rows.fill(self.trial.queries, settings)
+        errors = self.trial.errors(answers)
+        return self.trial.loss(answers), Choice(settings, self.rows.columns, errors, self.first_errors)
+
+
+def _hide(table: Tensor, generator: Generator) -> Trial | None:
+    """None if there are too few rows to hide something in some and fill it from others."""
+    count, width = table.shape
+    missing = float(table.isnan().float().mean())
+    share = min(max(missing, LEAST_SHARE), MOST_SHARE) if missing else USUAL_SHARE
+    wanted = min(max(round(HIDDEN / (width * share * (1 - missing))), LEAST_ROWS), MOST_ROWS)
+    asked = min(wanted, count // 3)
+    others = min(max(OTHER_ENTRIES // width, LEAST_OTHERS), MOST_OTHERS)
+    order = torch.randperm(count, generator=generator)
+    truth = table[order[:asked]]
+    hidden = (torch.rand(truth.shape, generator=generator) < share) & ~truth.isnan()
+    if not bool(hidden.any()):
+        return None
+    return Trial(truth.masked_fill(hidden, torch.nan), filled(truth), hidden.float(), table[order[asked:][:others]])
+
+
+def _counts(width: int, neighbors: int | None) -> tuple[int, ...]:
+    if neighbors is not None:
+        return (neighbors,)
+    return tuple(count for count in NEIGHBORS if width <= FEW_COLUMNS or count <= FEW_NEIGHBORS)
+
+
+def _range(table: Tensor) -> tuple[Tensor, Tensor]:
+    """Least and largest value of each column that were observed; zero, the mean, where nothing was."""
+    low = table.nan_to_num(torch.inf).amin(0)
+    high = table.nan_to_num(-torch.inf).amax(0)
+    return low.nan_to_num(0, 0, 0), high.nan_to_num(0, 0, 0)

@@ -1,0 +1,16 @@
+"""How likely each stored pattern is the origin, in logarithms."""
+
+import torch
+from torch import Tensor
+
+from ahop.memory import AssociativeMemory
+from ahop.separations.softmax import below_top
+
+
+def log_posterior(memory: AssociativeMemory, queries: Tensor, left_out: Tensor | None = None) -> Tensor:
+    """(b, n); without the one pattern that each query leaves out, if `left_out` says which."""
+    with torch.no_grad():
+        scores = memory.scores(queries)
+        if left_out is not None:
+            scores = scores.scatter(-1, left_out.unsqueeze(-1), -torch.inf)
+        return torch.log_softmax(memory.separation.beta * below_top(scores)[0], dim=-1)
