@@ -6,6 +6,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from ahop._blocks import blocks
 from ahop._observed import filled, observed
@@ -106,10 +107,9 @@ class FilledRows:
         step = self._step_by_columns if width <= count + DIRECTIONS else self._step_by_neighbors
         for block in blocks(len(queries), 4 * count * width * queries.element_size(), BLOCK_BYTES):
             part = neighbors[block]
-            rows, shares = self.rows[part.rows], part.shares.unsqueeze(1)
-            mean = (shares @ rows).squeeze(1)
-            variation = (rows - mean.unsqueeze(1)) * shares.mT.sqrt()
-            unexplained = settings.ridge + (shares @ self.doubt[part.rows]).squeeze(1)
+            mean = part.mean_of(self.rows)
+            variation = embedding(part.rows, self.rows).sub_(mean.unsqueeze(1)).mul_(part.shares.sqrt().unsqueeze(-1))
+            unexplained = settings.ridge + part.mean_of(self.doubt)
             answers[block] = mean + step(variation, unexplained, queries[block], mean)
         answers = torch.maximum(torch.minimum(answers, self.columns.high), self.columns.low)
         nothing = queries.isnan().all(-1, keepdim=True)  # then nobody is near, and the mean of all is zero

@@ -1,10 +1,12 @@
 """Which rows are alike, by what was observed of them, and how much each of them counts."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from ahop._observed import filled, observed
 from ahop.estimators._rows import row_keys
@@ -28,10 +30,14 @@ class Neighbors:
     def __getitem__(self, block: slice) -> "Neighbors":
         return Neighbors(self.scores[block], self.rows[block])
 
-    @property
+    @cached_property
     def shares(self) -> Tensor:
         """How much each of them counts, (b, k)."""
         return SEPARATION(_from_first_to_last(self.scores, self.scores))
+
+    def mean_of(self, values: Tensor) -> Tensor:
+        """The mean (b, d) of values (n, d) over the neighbours, each as much as it counts."""
+        return embedding_bag(self.rows, values, per_sample_weights=self.shares, mode="sum")
 
 
 class Twins:
