@@ -92,6 +92,8 @@ template <class T>
 using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Hypercube = nb::ndarray<T, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void require(bool holds, const char* what) {
@@ -140,34 +142,66 @@ void share_out(std::size_t count, std::size_t scratch_bytes, std::size_t threads
 }
 
 template <class T>
-Stored<T> stored_of(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite) {
-    std::size_t n = patterns.shape(0), d = patterns.shape(1);
+Stored<T> stored_of(const T* patterns, std::size_t n, std::size_t d, const Cube<const T>& blocks, const Bytes& finite) {
     require(0 < d && d <= MOST_DIMENSIONS, "dimensions must be between 1 and 4096");
     bool is_packed = blocks.shape(0) > 0;
     if (is_packed)
         require(blocks.shape(0) >= block_count<T>(n) && blocks.shape(1) == d &&
                     blocks.shape(2) == BLOCK_BYTES / sizeof(T) && finite.shape(0) == blocks.shape(0),
                 "the packed blocks are not of these patterns");
-    return {patterns.data(), is_packed ? blocks.data() : nullptr, finite.data(), n, d};
+    return {patterns, is_packed ? blocks.data() : nullptr, finite.data(), n, d};
 }
 
-// What a call is about, checked; it owns what it computes about the queries.
+template <class T>
+Stored<T> stored_of(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite) {
+    return stored_of<T>(patterns.data(), patterns.shape(0), patterns.shape(1), blocks, finite);
+}
+
+// What a call is about, checked: groups of patterns (g, n, d), each with queries of its own (g, k, b, d). It owns what it
+// computes about the queries.
 template <class T>
 struct Request {
-    Job<T> job;
+    Job<T> first;
+    std::size_t groups, blocks;
     std::vector<std::uint8_t> query_finite;
 
-    Request(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
-            const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases) {
-        Stored<T> stored = stored_of<T>(patterns, blocks, finite);
-        std::size_t d = stored.d, k = queries.shape(0), b = queries.shape(1);
-        require(queries.shape(2) == d && weights.shape(1) == d, "patterns, queries and weights differ in dimensions");
+    Request(const Cube<const T>& patterns, const Cube<const T>& packed, const Bytes& finite,
+            const Hypercube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases) {
+        Stored<T> stored = stored_of<T>(patterns.data(), patterns.shape(1), patterns.shape(2), packed, finite);
+        std::size_t d = stored.d, k = queries.shape(1), b = queries.shape(2);
+        groups = patterns.shape(0);
+        blocks = block_count<T>(stored.n);
+        require(queries.shape(0) == groups, "patterns and queries differ in groups");
+        require(groups == 1 || stored.blocks == nullptr, "only one group can be packed");
+        require(queries.shape(3) == d && weights.shape(1) == d, "patterns, queries and weights differ in dimensions");
         require(weights.shape(0) == k && bases.size() == k, "queries, weights and bases differ in number");
         for (int base : bases) require(0 <= base && base < BASES, "no such base similarity");
-        query_finite.assign(k * b, 1);
-        for (std::size_t i = 0; i < k * b * d; ++i)
+        query_finite.assign(groups * k * b, 1);
+        for (std::size_t i = 0; i < groups * k * b * d; ++i)
             if (!std::isfinite(queries.data()[i])) query_finite[i / d] = 0;
-        job = {stored, queries.data(), query_finite.data(), b, k, bases.data(), weights.data()};
+        first = {stored, queries.data(), query_finite.data(), b, k, bases.data(), weights.data()};
+    }
+
+    std::size_t scores_of_one() const { return first.b * first.stored.n; }
+    std::size_t patterns_of_one() const { return first.stored.n * first.stored.d; }
+    std::size_t queries_of_one() const { return first.k * first.b * first.stored.d; }
+
+    Job<T> job(std::size_t group) const {
+        Job<T> one = first;
+        one.stored.patterns += group * patterns_of_one();
+        one.queries += group * queries_of_one();
+        one.query_finite += group * first.k * first.b;
+        return one;
+    }
+
+    // `work(group, first, last)` for the blocks of each group among [first, last) of all groups' blocks.
+    template <class Work>
+    void each_group(std::size_t from, std::size_t to, const Work& work) const {
+        while (from < to) {
+            std::size_t group = from / blocks, start = group * blocks, stop = std::min(to, start + blocks);
+            work(group, from - start, stop - start);
+            from = stop;
+        }
     }
 };
 
@@ -184,35 +218,43 @@ void pack(const Matrix<const T>& patterns, const Cube<T>& blocks, const Bytes& f
 }
 
 template <class T>
-void scores(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
-            const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
-            const Matrix<T>& out, std::size_t threads) {
+void scores(const Cube<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+            const Hypercube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
+            const Cube<T>& out, std::size_t threads) {
     Request<T> request(patterns, blocks, finite, queries, weights, bases);
-    const Job<T>& job = request.job;
-    require(out.shape(0) == job.b && out.shape(1) == job.stored.n, "the scores have another shape");
+    require(out.shape(0) == request.groups && out.shape(1) == request.first.b && out.shape(2) == request.first.stored.n,
+            "the scores have another shape");
     nb::gil_scoped_release release;
-    share_out(block_count<T>(job.stored.n), kernels<T>().scratch_bytes(job.stored.d), threads, Shares::WHOEVER_IS_FREE,
-              [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
-                  kernels<T>().scores(job, out.data(), first, last, scratch);
+    share_out(request.groups * request.blocks, kernels<T>().scratch_bytes(request.first.stored.d), threads,
+              Shares::WHOEVER_IS_FREE, [&](std::size_t from, std::size_t to, std::size_t, void* scratch) {
+                  request.each_group(from, to, [&](std::size_t group, std::size_t first, std::size_t last) {
+                      T* place = out.data() + group * request.scores_of_one();
+                      kernels<T>().scores(request.job(group), place, first, last, scratch);
+                  });
               });
 }
 
 template <class T>
-void weight_gradient(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
-                     const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
-                     const Matrix<const T>& gradient, const Matrix<T>& out, std::size_t threads) {
+void weight_gradient(const Cube<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+                     const Hypercube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
+                     const Cube<const T>& gradient, const Matrix<T>& out, std::size_t threads) {
     Request<T> request(patterns, blocks, finite, queries, weights, bases);
-    const Job<T>& job = request.job;
-    require(gradient.shape(0) == job.b && gradient.shape(1) == job.stored.n, "the gradient has another shape");
+    const Job<T>& job = request.first;
+    require(gradient.shape(0) == request.groups && gradient.shape(1) == job.b && gradient.shape(2) == job.stored.n,
+            "the gradient has another shape");
     require(out.shape(0) == job.k && out.shape(1) == job.stored.d, "the weights have another shape");
     nb::gil_scoped_release release;
     std::size_t size = job.k * job.stored.d;
     std::vector<std::vector<double>> parts(std::max<std::size_t>(1, threads), std::vector<double>(size, 0));
-    share_out(block_count<T>(job.stored.n), kernels<T>().scratch_bytes(job.stored.d), threads, Shares::EACH_ITS_OWN,
-              [&](std::size_t first, std::size_t last, std::size_t thread, void* scratch) {
-                  std::vector<T> part(size, 0);
-                  kernels<T>().weight_gradient(job, gradient.data(), part.data(), first, last, scratch);
-                  for (std::size_t i = 0; i < size; ++i) parts[thread][i] += part[i];
+    share_out(request.groups * request.blocks, kernels<T>().scratch_bytes(job.stored.d), threads, Shares::EACH_ITS_OWN,
+              [&](std::size_t from, std::size_t to, std::size_t thread, void* scratch) {
+                  std::vector<T> part(size);
+                  request.each_group(from, to, [&](std::size_t group, std::size_t first, std::size_t last) {
+                      std::fill(part.begin(), part.end(), T{0});
+                      const T* flow = gradient.data() + group * request.scores_of_one();
+                      kernels<T>().weight_gradient(request.job(group), flow, part.data(), first, last, scratch);
+                      for (std::size_t i = 0; i < size; ++i) parts[thread][i] += part[i];
+                  });
               });
     for (std::size_t i = 0; i < size; ++i) {
         double total = 0;
@@ -222,26 +264,33 @@ void weight_gradient(const Matrix<const T>& patterns, const Cube<const T>& block
 }
 
 template <class T>
-void data_gradient(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
-                   const Cube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
-                   const Matrix<const T>& gradient, const Matrix<T>& to_patterns, const Cube<T>& to_queries,
+void data_gradient(const Cube<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
+                   const Hypercube<const T>& queries, const Matrix<const T>& weights, const std::vector<int>& bases,
+                   const Cube<const T>& gradient, const Cube<T>& to_patterns, const Hypercube<T>& to_queries,
                    std::size_t threads) {
     Request<T> request(patterns, blocks, finite, queries, weights, bases);
-    const Job<T>& job = request.job;
-    require(gradient.shape(0) == job.b && gradient.shape(1) == job.stored.n, "the gradient has another shape");
-    require(to_patterns.shape(0) == job.stored.n && to_patterns.shape(1) == job.stored.d, "the patterns have another shape");
-    require(to_queries.shape(0) == job.k && to_queries.shape(1) == job.b && to_queries.shape(2) == job.stored.d,
-            "the queries have another shape");
+    const Job<T>& job = request.first;
+    require(gradient.shape(0) == request.groups && gradient.shape(1) == job.b && gradient.shape(2) == job.stored.n,
+            "the gradient has another shape");
+    for (std::size_t axis = 0; axis < 3; ++axis)
+        require(to_patterns.shape(axis) == patterns.shape(axis), "the patterns have another shape");
+    for (std::size_t axis = 0; axis < 4; ++axis)
+        require(to_queries.shape(axis) == queries.shape(axis), "the queries have another shape");
     nb::gil_scoped_release release;
-    std::size_t size = job.k * job.b * job.stored.d;
+    std::size_t size = request.groups * request.queries_of_one();
+    // The first thread adds to the result itself, the others to sums of their own, added in their order at the end.
     std::vector<std::vector<T>> parts(std::max<std::size_t>(1, threads));
-    share_out(block_count<T>(job.stored.n), kernels<T>().scratch_bytes(job.stored.d), threads, Shares::EACH_ITS_OWN,
-              [&](std::size_t first, std::size_t last, std::size_t thread, void* scratch) {
-                  if (parts[thread].empty()) parts[thread].assign(size, 0);
-                  kernels<T>().data_gradient(job, gradient.data(), to_patterns.data(), parts[thread].data(), first,
-                                             last, scratch);
-              });
     std::fill_n(to_queries.data(), size, T{0});
+    share_out(request.groups * request.blocks, kernels<T>().scratch_bytes(job.stored.d), threads, Shares::EACH_ITS_OWN,
+              [&](std::size_t from, std::size_t to, std::size_t thread, void* scratch) {
+                  if (thread > 0) parts[thread].assign(size, 0);
+                  T* sums = thread > 0 ? parts[thread].data() : to_queries.data();
+                  request.each_group(from, to, [&](std::size_t group, std::size_t first, std::size_t last) {
+                      kernels<T>().data_gradient(request.job(group), gradient.data() + group * request.scores_of_one(),
+                                                 to_patterns.data() + group * request.patterns_of_one(),
+                                                 sums + group * request.queries_of_one(), first, last, scratch);
+                  });
+              });
     for (const std::vector<T>& part : parts)
         for (std::size_t i = 0; i < part.size(); ++i) to_queries.data()[i] += part[i];
 }

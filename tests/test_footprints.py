@@ -400,3 +400,49 @@ print(memory.recall(patterns[3:4] + 0.01, k=2).indices.tolist())
         ahop.AssociativeMemory(patterns).recall(patterns[3:4] + 0.01, k=2).indices.tolist()
     )
     assert run.stderr.count("without its compiled kernels") == 1
+
+
+@given(case=cases(most_dimensions=70, most_patterns=40, ties=False), groups=st.integers(0, 4), seed=seeds)
+def test_groups_are_a_loop(instruction_set: str, case: Case, groups: int, seed: int) -> None:
+    """Scores and gradients; as many groups as a batch of a layer has samples and heads."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def repeated(values: Tensor) -> Tensor:
+        scales = 1 + torch.rand(groups, *[1] * values.ndim, generator=generator, dtype=torch.float64)
+        return scales * values.double()
+
+    weights = case.weights.double()
+    together = Case(case.bases, weights, repeated(case.patterns), repeated(case.queries)).with_gradients()
+    scores = together.scores()
+    assert scores.shape == (groups, case.queries.shape[1], len(case.patterns))
+    looped = [
+        Case(case.bases, weights, *data).with_gradients()
+        for data in zip(together.patterns.detach(), together.queries.detach(), strict=True)
+    ]
+    found = together.gradients(scores, seed)
+    flows = torch.randn(scores.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    total = torch.zeros_like(weights)
+    for number, one in enumerate(looped):
+        expected = one.scores()
+        assert_close(scores[number], expected)
+        leaves = [one.weights, one.patterns, one.queries]
+        slopes = torch.autograd.grad(expected, leaves, flows[number])
+        assert torch.equal(found[1][number], slopes[1])
+        assert torch.equal(found[2][number], slopes[2])
+        total += slopes[0]
+    assert_close(found[0], total, rtol=1e-9, atol=1e-9)
+
+
+@needs_kernels
+def test_groups_shared_out_over_threads_give_the_same() -> None:
+    case = Case(
+        ["euclidean", "dot"], torch.rand(2, 33), torch.rand(40, 60, 33), torch.rand(40, 2, 9, 33)
+    ).with_gradients()
+    before = torch.get_num_threads()
+    alone = [case.scores(), *case.gradients(case.scores(), 0)]
+    torch.set_num_threads(3)
+    shared = [case.scores(), *case.gradients(case.scores(), 0)]
+    torch.set_num_threads(before)
+    assert finding.LEAST_SHARED_WORK < 40 * 60 * 2 * 9 * 33
+    for found, expected in zip(shared, alone, strict=True):
+        assert_close(found, expected)

@@ -21,12 +21,13 @@ def serves(patterns: Tensor, queries: Tensor) -> bool:
 
 
 def footprint_scores(bases: Sequence[str], weights: Tensor, patterns: Tensor, queries: Tensor) -> Scores:
-    """Scores (b, n) of patterns (n, d).
+    """Scores (b, n) of patterns (n, d); or (g, b, n) of g groups of patterns, each with queries of its own.
 
     Args:
         bases: names of base similarities, k of them.
         weights: (k, d) what each rank of each base counts.
-        queries: (k, b, d) as each of them sees the queries.
+        patterns: (n, d), or (g, n, d).
+        queries: (k, b, d), or (g, k, b, d), as each of them sees the queries.
     """
     scores: Scores = _OPERATORS.footprint_scores(patterns, queries, weights, [NUMBERS[name] for name in bases])
     return scores
@@ -43,9 +44,9 @@ _OPERATORS = torch.ops.ahop
 
 @torch.library.impl(_LIBRARY, "footprint_scores", "CPU")
 def _scores(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int]) -> Tensor:
-    out = patterns.new_empty(queries.shape[1], len(patterns))
-    blocks = packed(patterns)
-    _call("scores", patterns, queries, weights, bases, blocks, out)
+    out = _scores_shape(patterns, queries, weights, bases)
+    blocks = packed(patterns) if patterns.ndim == 2 else None
+    _call("scores", patterns, queries, weights, bases, blocks, _grouped(out, 3))
     return in_rows(out, blocks)
 
 
@@ -54,7 +55,7 @@ def _weight_gradient(
     patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int], gradient: Tensor
 ) -> Tensor:
     out = torch.empty_like(weights, memory_format=torch.contiguous_format)
-    _call("weight_gradient", patterns, queries, weights, bases, None, gradient.contiguous(), out)
+    _call("weight_gradient", patterns, queries, weights, bases, None, _grouped(gradient.contiguous(), 3), out)
     return out
 
 
@@ -63,7 +64,8 @@ def _data_gradient(
     patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int], gradient: Tensor
 ) -> tuple[Tensor, Tensor]:
     out = tuple(torch.empty_like(each, memory_format=torch.contiguous_format) for each in (patterns, queries))
-    _call("data_gradient", patterns, queries, weights, bases, None, gradient.contiguous(), *out)
+    tensors = zip((gradient.contiguous(), *out), (3, 3, 4), strict=True)
+    _call("data_gradient", patterns, queries, weights, bases, None, *(_grouped(each, axes) for each, axes in tensors))
     return out[0], out[1]
 
 
@@ -76,7 +78,7 @@ for _name, _function in (
 
 
 def _scores_shape(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int]) -> Tensor:
-    return patterns.new_empty(queries.shape[1], patterns.shape[0])
+    return patterns.new_empty(*patterns.shape[:-2], queries.shape[-2], patterns.shape[-2])
 
 
 def _weight_gradient_shape(
@@ -138,8 +140,16 @@ def _call(
 ) -> None:
     module = compiled()
     assert module is not None
-    tensors = [each.detach().contiguous() for each in (queries, weights)]
-    threads = threads_for(len(patterns) * queries.numel())
+    rows, *kept = stored(patterns, blocks)
+    asked, ranks = (each.detach().contiguous() for each in (queries, weights))
+    threads = threads_for(patterns.shape[-2] * queries.numel())
     getattr(module, name)(
-        *stored(patterns, blocks), *tensors, list(bases), *(each.detach() for each in others), threads
+        *(_grouped(rows, 3), *kept, _grouped(asked, 4), ranks, list(bases)),
+        *(each.detach() for each in others),
+        threads,
     )
+
+
+def _grouped(tensor: Tensor, axes: int) -> Tensor:
+    """The same numbers with an axis of groups in front, of one where there is none."""
+    return tensor if tensor.ndim == axes else tensor.unsqueeze(0)

@@ -38,7 +38,13 @@ def is_available() -> bool:
 
 
 def scores(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int]) -> Tensor:
-    """Patterns (n, d); queries (k, b, d), as each base sees them; weights of the ranks (k, d) -> scores (b, n)."""
+    """Patterns (n, d); queries (k, b, d), as each base sees them; weights of the ranks (k, d) -> scores (b, n).
+
+    Groups of them (g, ...) are taken one by one.
+    """
+    if patterns.ndim == 3:
+        groups = [scores(*group, weights, bases) for group in zip(patterns, queries, strict=True)]
+        return torch.stack(groups) if groups else patterns.new_empty(0, queries.shape[-2], patterns.shape[-2])
     patterns, queries, weights = _contiguous(patterns, queries, weights)
     (count, dimensions), batch = patterns.shape, queries.shape[1]
     out, tile = patterns.new_zeros(batch, count), _tile(count, dimensions)
@@ -55,6 +61,9 @@ def weight_gradient(
     patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int], gradient: Tensor
 ) -> Tensor:
     """The gradient (k, d) in the weights, from that in the scores (b, n)."""
+    if patterns.ndim == 3:
+        each = zip(patterns, queries, gradient, strict=True)
+        return sum((weight_gradient(p, q, weights, bases, flow) for p, q, flow in each), torch.zeros_like(weights))
     patterns, queries, gradient = _contiguous(patterns, queries, gradient)
     (count, dimensions), batch = patterns.shape, queries.shape[1]
     if gradient.numel() == 0:
@@ -73,6 +82,11 @@ def data_gradient(
     patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int], gradient: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradients in the patterns (n, d) and in the queries (k, b, d), from that in the scores (b, n)."""
+    if patterns.ndim == 3:
+        whole = torch.zeros_like(patterns), torch.zeros_like(queries)
+        for group, (stored, asked, flow) in enumerate(zip(patterns, queries, gradient, strict=True)):
+            whole[0][group], whole[1][group] = data_gradient(stored, asked, weights, bases, flow)
+        return whole
     patterns, queries, weights, gradient = _contiguous(patterns, queries, weights, gradient)
     to_patterns, to_queries = torch.zeros_like(patterns), torch.zeros_like(queries)
     if gradient.numel() == 0:

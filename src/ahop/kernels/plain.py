@@ -22,13 +22,15 @@ RULES = list(BASES.values())
 def footprint_scores_plain(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int]) -> Scores:
     """Patterns (n, d); queries (k, b, d), as each base sees them; weights of the ranks (k, d) -> scores (b, n).
 
+    Patterns (g, n, d) and queries (g, k, b, d) are g such groups.
     A dimension that is NaN on either side counts as the mean of the others of its pair; a pair that shares none scores
     the lowest finite number.
     """
-    mask = observed(queries[0]).unsqueeze(-2) * observed(patterns)
+    each = queries.unbind(-3)
+    mask = observed(each[0]).unsqueeze(-2) * observed(patterns).unsqueeze(-3)
     shared = mask.sum(-1, keepdim=True)
-    stored, scores = filled(patterns), []
-    for base, asked, ranks in zip(bases, queries, weights, strict=True):
+    stored, scores = filled(patterns).unsqueeze(-3), []
+    for base, asked, ranks in zip(bases, each, weights, strict=True):
         values = RULES[base](stored, filled(asked).unsqueeze(-2)).where(mask > 0, 0.0)
         values = values.where(mask > 0, values.sum(-1, keepdim=True) / shared.clamp_min(1))
         scores.append(torch.sort(values, dim=-1, descending=True).values @ ranks)

@@ -12,7 +12,7 @@ from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries
 from ahop.kernels.footprints import footprint_scores, serves
 from ahop.kernels.ranked import ranked_scores
 from ahop.kernels.sorting import sort_ascending_
-from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, over_leading_axes
+from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
 
 
 def footprint(base: DecomposableSimilarity, patterns: Patterns, queries: Queries) -> PerDimension:
@@ -99,12 +99,11 @@ def weighed_by_rank(
         scores = [ranked_scores(base.rule_for(patterns, queries), u, patterns, queries) for base, u in terms]
         return torch.stack(scores).sum(0) if len(scores) > 1 else scores[0]
     names = [base.kernel for base in bases if base.kernel is not None]
-
-    def of_matrices(patterns: Patterns, queries: Queries) -> Scores:
-        asked = torch.stack([base.as_kernel_sees(queries) for base in bases])
+    asked = torch.stack([base.as_kernel_sees(queries) for base in bases], dim=-3)
+    if patterns.ndim <= 3:
         return footprint_scores(names, rank_weights, patterns, asked)
-
-    return over_leading_axes(of_matrices, patterns, queries)
+    grouped = footprint_scores(names, rank_weights, patterns.flatten(0, -3), asked.flatten(0, -4))
+    return grouped.view(*patterns.shape[:-2], *grouped.shape[1:])
 
 
 def rank_weights_of(subspace_weights: Tensor) -> Tensor:
