@@ -101,15 +101,19 @@ class FilledRows:
         return Neighbors(torch.cat([each.scores for each in found]), torch.cat([each.rows for each in found]))
 
     def fill(self, queries: Tensor, settings: Settings) -> Tensor:
-        """The queries without gaps: each is the mean of its neighbours, moved as what was observed says."""
-        neighbors, answers = self.neighbors(queries, settings.neighbors), torch.empty_like(queries)
+        """The queries without gaps."""
+        return self.fill_from(self.neighbors(queries, settings.neighbors), queries, settings.ridge)
+
+    def fill_from(self, neighbors: Neighbors, queries: Tensor, ridge: float) -> Tensor:
+        """The same: each is the mean of its neighbours, moved as what was observed says."""
+        answers = torch.empty_like(queries)
         count, width = neighbors.rows.shape[1], queries.shape[1]
         step = self._step_by_columns if width <= count + DIRECTIONS else self._step_by_neighbors
         for block in blocks(len(queries), 4 * count * width * queries.element_size(), BLOCK_BYTES):
             part = neighbors[block]
             mean = part.mean_of(self.rows)
             variation = embedding(part.rows, self.rows).sub_(mean.unsqueeze(1)).mul_(part.shares.sqrt().unsqueeze(-1))
-            unexplained = settings.ridge + part.mean_of(self.doubt)
+            unexplained = ridge + part.mean_of(self.doubt)
             answers[block] = mean + step(variation, unexplained, queries[block], mean)
         answers = torch.maximum(torch.minimum(answers, self.columns.high), self.columns.low)
         nothing = queries.isnan().all(-1, keepdim=True)  # then nobody is near, and the mean of all is zero

@@ -7,10 +7,12 @@ from torch import Generator, Tensor
 
 from ahop._observed import filled
 from ahop.estimators._filling import Columns, Settings, recall, recall_rows
-from ahop.estimators._neighborhood import FAR_OUT
+from ahop.estimators._neighborhood import FAR_OUT, Neighbors
 
 NEIGHBORS = (64, 256)
 RIDGES = (0.03, 0.3, 3.0)
+# Standard deviations that differ by less than this factor are the same unit: there is nothing to choose.
+SAME_UNIT = 1.5
 # More than this many columns make large neighbourhoods dear.
 FEW_COLUMNS, FEW_NEIGHBORS = 128, 64
 # Entries to hide, in at most so many rows; and rows to fill them from.
@@ -27,12 +29,14 @@ class Choice:
     Attributes:
         errors: (d,), mean squared errors of hidden entries, standardised.
         first_errors: (d,), those of the first recall.
+        loss: `Trial.loss`; one, which is the error of the mean, if nothing was tried.
     """
 
     settings: Settings
     columns: Columns
     errors: Tensor
     first_errors: Tensor
+    loss: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -64,18 +68,15 @@ def choose(table: Tensor, spread: Tensor, neighbors: int | None, generator: Gene
         neighbors: how many to ask, if that is known.
     """
     trial = _hide(table, generator)
-    in_units = spread / spread.square().mean().sqrt().clamp_min(1e-12)  # zero if all are constant
     plain = Columns(torch.ones_like(spread), *_range(table))
     if trial is None:
         settings = Settings(neighbors or Settings.neighbors)
         return Choice(settings, plain, torch.ones_like(spread), torch.ones_like(spread))
-    counts = _counts(table.shape[1], neighbors)
-    first = min(
-        (_Memory(trial, columns) for columns in (plain, replace(plain, scale=in_units))),
-        key=lambda memory: memory.tried(Settings(counts[0]))[0],
-    )
-    tried = [first.tried(Settings(count, ridge)) for count in counts for ridge in RIDGES]
-    return min(tried, key=lambda each: each[0])[1]
+    first_count, *other_counts = _counts(table.shape[1], neighbors)
+    memories = [_Memory(trial, replace(plain, scale=scale)) for scale in _scales(spread)]
+    tried = ((memory, memory.best(first_count)) for memory in memories)
+    memory, first = min(tried, key=lambda each: each[1].loss)
+    return min([first, *map(memory.best, other_counts)], key=lambda choice: choice.loss)
 
 
 class _Memory:
@@ -86,11 +87,16 @@ class _Memory:
         self.first_errors = trial.errors(recall(trial.others, trial.queries, columns))
         self.rows = recall_rows(trial.others, columns, self.first_errors)
 
-    def tried(self, settings: Settings) -> tuple[float, Choice]:
-        """The loss, and what to choose if nothing has a lower one."""
-        answers = self.rows.fill(self.trial.queries, settings)
-        errors = self.trial.errors(answers)
-        return self.trial.loss(answers), Choice(settings, self.rows.columns, errors, self.first_errors)
+    def best(self, count: int) -> Choice:
+        """What to choose if so many neighbours are asked."""
+        neighbors = self.rows.neighbors(self.trial.queries, count)  # the dear part, and the same for every ridge
+        tried = (self._tried(Settings(count, ridge), neighbors) for ridge in RIDGES)
+        return min(tried, key=lambda choice: choice.loss)
+
+    def _tried(self, settings: Settings, neighbors: Neighbors) -> Choice:
+        answers = self.rows.fill_from(neighbors, self.trial.queries, settings.ridge)
+        errors, loss = self.trial.errors(answers), self.trial.loss(answers)
+        return Choice(settings, self.rows.columns, errors, self.first_errors, loss)
 
 
 def _hide(table: Tensor, generator: Generator) -> Trial | None:
@@ -113,6 +119,15 @@ def _counts(width: int, neighbors: int | None) -> tuple[int, ...]:
     if neighbors is not None:
         return (neighbors,)
     return tuple(count for count in NEIGHBORS if width <= FEW_COLUMNS or count <= FEW_NEIGHBORS)
+
+
+def _scales(spread: Tensor) -> list[Tensor]:
+    """How columns may be compared: in standard deviations, and in their own units where these are others."""
+    in_deviations = torch.ones_like(spread)
+    varied = spread[spread > 0]
+    if len(varied) == 0 or float(varied.max() / varied.min()) < SAME_UNIT:
+        return [in_deviations]
+    return [in_deviations, spread / spread.square().mean().sqrt().clamp_min(1e-12)]
 
 
 def _range(table: Tensor) -> tuple[Tensor, Tensor]:
