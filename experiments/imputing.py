@@ -157,12 +157,12 @@ EXPERIMENT = Experiment(
     summarise=summarise,
     notes=(
         "`error_ratio` and `time_ratio` are against `KNNImputer` as it comes (n_neighbors=5), `error_ratio_tuned` "
-        "against the `n_neighbors` among 2, 5, 10, 20, 50, 100, 200, 500 and 1000 that turned out best on the "
-        "hidden entries themselves, which favours it; the time of that one is of a single fill, without the search. All "
-        "imputers get the same standardised columns. `seconds` is fit and transform on one thread, the median of three "
-        "turns. digits: all 1797 rows, the 61 pixels that vary. adult: the six numeric columns, 5000 rows drawn anew "
-        "for each seed. uji_indoorloc: the 271 access points that at least 1 % of the training fingerprints heard, "
-        "3000 fingerprints drawn anew for each seed; what was not heard counts as not observed, so 93 % is missing "
-        "before anything is hidden. The quick form draws 2000 and 1000 rows."
+        "against the `n_neighbors` among 2, 5, 10, 20, 50, 100, 200, 500 and 1000 that turned out best on the hidden "
+        "entries themselves, which favours it; the time of that one is of a single fill, without the search. All "
+        "imputers get the same standardised columns. `seconds` is fit and transform on one thread, the median of "
+        "three turns. digits: all 1797 rows, the 61 pixels that vary. adult: the six numeric columns, 5000 rows drawn "
+        "anew for each seed. uji_indoorloc: the 271 access points that at least 1 % of the training fingerprints "
+        "heard, 3000 fingerprints drawn anew for each seed; what was not heard counts as not observed, so 93 % is "
+        "missing before anything is hidden. The quick form draws 2000 and 1000 rows."
     ),
 )
