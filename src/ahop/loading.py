@@ -1,6 +1,7 @@
 """Reading a memory back: names in a file become parts again, from a closed list."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -66,9 +67,9 @@ def load(path: str | os.PathLike[str]) -> AssociativeMemory:
     try:
         # Shapes alone, until the tensors of the file take their places: no number in it can ask for memory.
         with torch.device("meta"):
-            parts = {name: _build(part) for name, part in manifest["memory"].items()}
+            parts = {name: build(part) for name, part in manifest["memory"].items()}
             groups = manifest.get("groups", {"names": [], "similarities": []})
-            kinds = [check_kind("groups", _build(each), Similarity) for each in groups["similarities"]]
+            kinds = [check_kind("groups", build(each), Similarity) for each in groups["similarities"]]
         memory = AssociativeMemory(
             tensors["patterns"],
             check_kind("similarity", parts["similarity"], Similarity),
@@ -90,10 +91,11 @@ def load(path: str | os.PathLike[str]) -> AssociativeMemory:
     return memory
 
 
-def _build(described: Any) -> Any:
+def build(described: Any, components: Mapping[str, type[Component]] = COMPONENTS) -> Any:
+    """The part that `describe` put into words; they can name the given classes, and nothing else."""
     if isinstance(described, list):
-        return [_build(item) for item in described]
+        return [build(item, components) for item in described]
     if isinstance(described, dict):
-        arguments = {name: _build(value) for name, value in described["arguments"].items()}
-        return COMPONENTS[described["component"]](**arguments)
+        arguments = {name: build(value, components) for name, value in described["arguments"].items()}
+        return components[described["component"]](**arguments)
     return described

@@ -1,0 +1,1 @@
+"""Names and arguments of other packages, for those who come from there."""

@@ -1,0 +1,19 @@
+"""Layers for networks: associations with patterns that change from call to call, and with patterns that are learned."""
+
+from ahop.nn.association import Associated, Association
+from ahop.nn.blocks import HopfieldDecoderLayer, HopfieldEncoderLayer
+from ahop.nn.hopfield import Hopfield
+from ahop.nn.layer import HopfieldLayer
+from ahop.nn.pooling import HopfieldPooling
+from ahop.nn.prototypes import Prototypes
+
+__all__ = [
+    "Associated",
+    "Association",
+    "Hopfield",
+    "HopfieldDecoderLayer",
+    "HopfieldEncoderLayer",
+    "HopfieldLayer",
+    "HopfieldPooling",
+    "Prototypes",
+]
