@@ -24,6 +24,7 @@ COLUMNS: dict[str, list[str]] = {
     "broken_data": ["dataset", "setting", "model", "accuracy", "bayes", "chosen"],
     "unknown_queries": ["setting", "model", "auroc", "chosen"],
     "calibration": ["setting", "model", "ece", "accuracy", "confidence", "chosen"],
+    "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_timing": [
         *("dimensions", "count", "sorted", "training_ms", "inference_ms", "training_ratio", "inference_ratio"),
         *("paper_training_ms", "paper_inference_ms"),

@@ -123,6 +123,19 @@ def test_probabilities_mean_what_they_say() -> None:
 
 
 @pytest.mark.slow
+def test_recall_fills_gaps_better_than_the_mean_of_the_nearest_rows() -> None:
+    rows = quick("experiments", "imputing", "--quick", "--no-progress")["rows"]  # one job: its times are compared
+    tuned = by(rows, "dataset", "model", value="error_ratio_tuned")
+    assert {dataset for dataset, _ in tuned} == {"digits", "adult", "uji_indoorloc", "mean"}
+    for row in rows:
+        if row["model"] == "AssociativeImputer":
+            assert row["error_ratio"] <= (0.9 if row["dataset"] == "mean" else 1.0)
+            assert row["time_ratio"] <= 2.0
+    assert tuned["mean", "AssociativeImputer"] < 0.95
+    assert all(tuned[dataset, "AssociativeImputer"] < tuned[dataset, "column mean"] for dataset, _ in tuned)
+
+
+@pytest.mark.slow
 def test_the_convex_fit_takes_a_fifth_of_the_time_of_the_adam_recipe_at_most() -> None:
     result = quick("benchmarks", "fitting")
     assert result["time_ratio"] <= 0.2
