@@ -79,7 +79,7 @@ class Layer(Component):
                 f"`{folder}` does not describe a layer that this release can build: {error}"
             ) from error
         assert isinstance(layer, cls)
-        return layer.eval()
+        return layer.train(False)
 
 
 def json_of(path: Path) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class Settling:
         return max(self.most) if isinstance(self.most, Sequence) else self.most
 
 
-def _per_head(values: Sequence[float], like: Tensor) -> Tensor:
+def _per_head(values: Sequence[float] | Sequence[int], like: Tensor) -> Tensor:
     """What broadcasts over (heads, rows, columns); a single number over anything."""
     numbers = torch.tensor(values, device=like.device)
     return numbers.view(()) if len(values) == 1 else numbers.view(-1, 1, 1)
