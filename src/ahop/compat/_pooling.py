@@ -167,4 +167,4 @@ def expanded(table: Tensor, like: Tensor, batch_first: bool) -> Tensor:
     """The rows that a layer owns, for each sample of the data."""
     if like.ndim == 2:
         return table.flatten(0, 1)
-    return table.expand(len(like), -1, -1) if batch_first else table.expand(-1, like.shape[1], -1)
+    return table.expand(like.shape[0], -1, -1) if batch_first else table.expand(-1, like.shape[1], -1)

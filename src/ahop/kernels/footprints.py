@@ -14,7 +14,9 @@ from ahop.kernels.plain import NUMBERS, footprint_scores_plain
 
 
 def serves(patterns: Tensor, queries: Tensor) -> bool:
-    """Whether there is a kernel for this data on this machine."""
+    """Whether there is a kernel for this data on this machine. What is written for ONNX runs on others, without it."""
+    if torch.compiler.is_compiling() and torch.onnx.is_in_onnx_export():
+        return False
     if patterns.device.type == "cuda":
         return fits(patterns, queries) and gpu.is_available()
     return fits(patterns, queries) and patterns.device.type == "cpu" and compiled() is not None
