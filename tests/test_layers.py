@@ -1,6 +1,7 @@
 """Layers: each sample on its own, one meaning of masks, and an answer that is the stored pattern."""
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
+import ahop.compat.hflayers
+import ahop.nn
 from ahop.errors import FileFormatError, InvalidValueError, KindError, ShapeError, UndefinedError
 from ahop.nn import (
     Association,
@@ -323,3 +326,13 @@ def test_until_rest_cannot_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     with pytest.raises(UndefinedError, match="compile with a number"):
         layer(torch.rand(3, SIZE))
+
+
+@pytest.mark.parametrize("module", [ahop.nn, ahop.compat.hflayers], ids=lambda module: module.__name__)
+def test_every_layer_is_in_the_reference_and_in_the_tests(module: ModuleType) -> None:
+    root = Path(__file__).parent.parent
+    words = (root / "docs" / "api" / "layers.rst").read_text()
+    assert all(f".. autoclass:: {module.__name__}.{name}\n" in words for name in module.__all__)
+    if module is ahop.nn:
+        tested = {type(part) for case in LAYERS.values() for part in case.make().modules()}
+        assert {getattr(module, name) for name in module.__all__} - tested == {ahop.nn.Associated}
