@@ -31,8 +31,9 @@ struct Room {
     Vector<T>* shares;    // (padded d)
     Vector<T>* sums;      // (padded d)
     Mask<T>* gaps;        // (d)
-    Mask<T>* swaps;       // one for each comparison
+    Swap<T>* swaps;       // one for each comparison
     T* gradient;          // one block of the patterns' gradient, (d, block)
+    T* ranks;             // (padded d), the weights and zeros behind them
 
     Room(void* memory, std::size_t d) {
         char* next = static_cast<char*>(memory);
@@ -48,25 +49,38 @@ struct Room {
         sums = reinterpret_cast<Vector<T>*>(take(rows));
         gaps = reinterpret_cast<Mask<T>*>(take(rows));
         gradient = reinterpret_cast<T*>(take(whole));
-        swaps = reinterpret_cast<Mask<T>*>(next);
+        ranks = reinterpret_cast<T*>(take(padded(d) * sizeof(T)));
+        swaps = reinterpret_cast<Swap<T>*>(next);
     }
 };
 
 // The comparisons of a sort of `count` rows, one by one, forwards or backwards: Batcher's merge exchange for any count.
+// Those of one pass are of all i that have the bits `r` among those of `p`, with i + step.
+template <class Visit>
+inline void pass_forward(std::size_t count, std::size_t p, std::size_t r, std::size_t step, Visit visit) {
+    for (std::size_t start = r; start + step < count; start += 2 * p) {
+        std::size_t stop = at_most(start + p, count - step);
+        for (std::size_t i = start; i < stop; ++i) visit(i, i + step);
+    }
+}
+
 template <class Visit>
 inline void comparisons_forward(std::size_t count, Visit visit) {
     std::size_t top = 1;
     while (2 * top < count) top *= 2;
     for (std::size_t p = top; p > 0; p /= 2) {
-        std::size_t q = top, r = 0, step = p;
-        while (true) {
-            for (std::size_t i = 0; i + step < count; ++i)
-                if ((i & p) == r) visit(i, i + step);
-            if (q == p) break;
-            step = q - p;
-            q /= 2;
-            r = p;
-        }
+        pass_forward(count, p, 0, p, visit);
+        for (std::size_t q = top; q > p; q /= 2) pass_forward(count, p, p, q - p, visit);
+    }
+}
+
+// The comparisons of one pass do not touch each other, but their swaps are read from behind.
+template <class Visit>
+inline void pass_backward(std::size_t count, std::size_t p, std::size_t r, std::size_t step, Visit visit) {
+    if (r + step >= count) return;
+    for (std::size_t start = r + (count - step - 1 - r) / (2 * p) * 2 * p;; start -= 2 * p) {
+        for (std::size_t i = at_most(start + p, count - step); i-- > start;) visit(i, i + step);
+        if (start == r) break;
     }
 }
 
@@ -75,13 +89,8 @@ inline void comparisons_backward(std::size_t count, Visit visit) {
     std::size_t top = 1;
     while (2 * top < count) top *= 2;
     for (std::size_t p = 1; p <= top; p *= 2) {
-        for (std::size_t q = p; q <= top; q *= 2) {
-            // The pass that forward made with `step = 2q - p`; its first, with q at the top, was the one of step p.
-            bool is_first = q == top;
-            std::size_t step = is_first ? p : 2 * q - p, r = is_first ? 0 : p;
-            for (std::size_t i = count > step ? count - step : 0; i-- > 0;)
-                if ((i & p) == r) visit(i, i + step);
-        }
+        for (std::size_t q = 2 * p; q <= top; q *= 2) pass_backward(count, p, p, q - p, visit);
+        pass_backward(count, p, 0, p, visit);
     }
 }
 
@@ -93,7 +102,8 @@ inline std::size_t comparison_count(std::size_t d) {
 
 std::size_t scratch_bytes(std::size_t d) {
     std::size_t rows = (padded(d) + 1) * BLOCK_BYTES;
-    return 7 * rows + (comparison_count(d) + 1) * AHOP_VECTOR_BYTES + 1024;
+    std::size_t swaps = d <= TILE ? MOST : comparison_count(d);
+    return 8 * rows + (swaps + 1) * AHOP_VECTOR_BYTES + 1024;
 }
 
 template <class T>
@@ -259,21 +269,23 @@ void weight_gradient(const Job<T>& job, const T* gradient, T* weights, std::size
 
 // What each dimension of a strip counts, by its rank: the weights, sent back through the network that sorts the values.
 template <class T>
-void weights_by_dimension(Vector<T>* values, const T* weights, std::size_t d, Vector<T>* shares, Mask<T>* swaps) {
-    Mask<T>* next = swaps;
+void weights_by_dimension(const Room<T>& room, std::size_t d) {
+    fill_behind<T>(d, room.values);
+    switch (padded(d)) {
+        case 8: return tracked_tile<8, T>(room.values, room.ranks, room.shares, room.swaps);
+        case 16: return tracked_tile<16, T>(room.values, room.ranks, room.shares, room.swaps);
+        case 32: return tracked_tile<32, T>(room.values, room.ranks, room.shares, room.swaps);
+        case 48: return tracked_tile<48, T>(room.values, room.ranks, room.shares, room.swaps);
+        case TILE: return tracked_tile<TILE, T>(room.values, room.ranks, room.shares, room.swaps);
+        default: break;
+    }
+    Swap<T>* next = room.swaps;
     comparisons_forward(d, [&](std::size_t i, std::size_t j) {
-        Vector<T> a = values[i], b = values[j];
-        *next++ = a < b;
-        values[i] = larger(a, b);
-        values[j] = smaller(a, b);
+        *next++ = Swaps<T>::below(room.values[i], room.values[j]);
+        compare(room.values[i], room.values[j]);
     });
-    for (std::size_t i = 0; i < d; ++i) shares[i] = broadcast(weights[i]);
-    comparisons_backward(d, [&](std::size_t i, std::size_t j) {
-        Vector<T> a = shares[i], b = shares[j];
-        Mask<T> swapped = *--next;
-        shares[i] = swapped ? b : a;
-        shares[j] = swapped ? a : b;
-    });
+    for (std::size_t i = 0; i < d; ++i) room.shares[i] = broadcast(room.ranks[i]);
+    comparisons_backward(d, [&](std::size_t i, std::size_t j) { send_back<T>(room.shares[i], room.shares[j], *--next); });
 }
 
 // Weight that fell on gaps belongs to the observed dimensions, whose mean the gaps hold.
@@ -289,11 +301,13 @@ template <class T>
 void data_gradient(const Job<T>& job, const T* gradient, T* patterns, T* queries, std::size_t first, std::size_t last,
                    void* scratch) {
     constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
-    Room<T> room(scratch, job.stored.d);
+    const std::size_t d = job.stored.d;
+    Room<T> room(scratch, d);
     for (std::size_t number = first; number < last; ++number) {
         Block<T> block(job.stored, number, room.block);
-        for (std::size_t i = 0; i < job.stored.d * width; ++i) room.gradient[i] = 0;
+        for (std::size_t i = 0; i < d * width; ++i) room.gradient[i] = 0;
         for (std::size_t k = 0; k < job.k; ++k) {
+            for (std::size_t i = 0; i < padded(d); ++i) room.ranks[i] = i < d ? job.weights[k * d + i] : 0;
             for (std::size_t query = 0; query < job.b; ++query) {
                 const T* asked = job.queries + (k * job.b + query) * job.stored.d;
                 T* to_query = queries + (k * job.b + query) * job.stored.d;
@@ -308,21 +322,28 @@ void data_gradient(const Job<T>& job, const T* gradient, T* patterns, T* queries
                         fill(job.bases[k], rows, asked, job.stored.d, room.values);
                     else
                         found = fill_with_gaps(job.bases[k], rows, asked, job.stored.d, room.values, room.gaps);
-                    weights_by_dimension(room.values, job.weights + k * job.stored.d, job.stored.d, room.shares, room.swaps);
+                    weights_by_dimension(room, d);
                     if (!is_finite) {
                         share_out(found, room.gaps, job.stored.d, room.shares);
                         share = found.count == 0 ? Vector<T>{} : share;
                     }
-                    for (std::size_t i = 0; i < job.stored.d; ++i) {
-                        Vector<T> to_stored, to_asked, flow = share * room.shares[i];
-                        slopes(job.bases[k], load(rows + i * width), asked[i], to_stored, to_asked);
-                        if (!is_finite) {
-                            to_stored = room.gaps[i] ? Vector<T>{} : to_stored;
-                            to_asked = room.gaps[i] ? Vector<T>{} : to_asked;
+                    for (std::size_t start = 0; start < d; start += lanes) {
+                        Vector<T> to_query_by_pair[lanes] = {};
+                        std::size_t count = at_most(lanes, d - start);
+                        for (std::size_t row = 0; row < count; ++row) {
+                            std::size_t i = start + row;
+                            Vector<T> to_stored, to_asked, flow = share * room.shares[i];
+                            slopes(job.bases[k], load(rows + i * width), asked[i], to_stored, to_asked);
+                            if (!is_finite) {
+                                to_stored = room.gaps[i] ? Vector<T>{} : to_stored;
+                                to_asked = room.gaps[i] ? Vector<T>{} : to_asked;
+                            }
+                            T* place = room.gradient + i * width + strip;
+                            store(place, load(place) + flow * to_stored);
+                            to_query_by_pair[row] = flow * to_asked;
                         }
-                        T* place = room.gradient + i * width + strip;
-                        store(place, load(place) + flow * to_stored);
-                        to_query[i] += sum<T>(flow * to_asked);
+                        Vector<T> total = sums<T>(to_query_by_pair);
+                        for (std::size_t row = 0; row < count; ++row) to_query[start + row] += total[row];
                     }
                 }
             }

@@ -102,6 +102,34 @@ inline bool any(M mask) {
     return found != 0;
 }
 
+// In which lanes `a` is below `b`, in as few bytes as this instruction set allows: many are written and read again.
+#if defined(__AVX512F__)
+template <class T>
+struct Swaps;
+template <>
+struct Swaps<float> {
+    typedef __mmask16 Type;
+    static Type below(Vector<float> a, Vector<float> b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+    static Vector<float> blend(Type take, Vector<float> a, Vector<float> b) { return _mm512_mask_blend_ps(take, a, b); }
+};
+template <>
+struct Swaps<double> {
+    typedef __mmask8 Type;
+    static Type below(Vector<double> a, Vector<double> b) { return _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ); }
+    static Vector<double> blend(Type take, Vector<double> a, Vector<double> b) { return _mm512_mask_blend_pd(take, a, b); }
+};
+#else
+template <class T>
+struct Swaps {
+    typedef decltype(Vector<T>{} < Vector<T>{}) Type;
+    static Type below(Vector<T> a, Vector<T> b) { return a < b; }
+    static Vector<T> blend(Type take, Vector<T> a, Vector<T> b) { return take ? b : a; }
+};
+#endif
+
+template <class T>
+using Swap = typename Swaps<T>::Type;
+
 namespace detail {
 
 // Exchanges lane l of the lower vector with lane l - Step of the upper one, wherever l has the bit Step.
@@ -130,6 +158,15 @@ inline void transpose_from(Vector<T>* rows) {
 template <class T>
 inline void transpose(Vector<T>* rows) {
     detail::transpose_from<T>(rows);
+}
+
+// The sums over the lanes of as many rows as there are lanes, each in its own lane.
+template <class T>
+inline Vector<T> sums(Vector<T>* rows) {
+    transpose<T>(rows);
+    Vector<T> total = rows[0];
+    for (int i = 1; i < Vectors<T>::lanes; ++i) total += rows[i];
+    return total;
 }
 
 }  // namespace ahop::AHOP_ISA

@@ -81,6 +81,13 @@ inline void compare(V& first, V& second) {
     second = low;
 }
 
+template <class T>
+inline void send_back(Vector<T>& first, Vector<T>& second, Swap<T> swapped) {
+    Vector<T> kept = Swaps<T>::blend(swapped, first, second);
+    second = Swaps<T>::blend(swapped, second, first);
+    first = kept;
+}
+
 template <int Rows, bool Sort, class V, std::size_t... I>
 inline void run(V (&row)[Rows], std::index_sequence<I...>) {
     constexpr Comparators<MOST> network = Sort ? sorting<Rows>() : cleaning<Rows>();
@@ -117,6 +124,30 @@ inline Vector<T> weighed_tile_as(const Vector<T>* rows, const T* weights, std::i
 template <int Rows, class T>
 Vector<T> weighed_tile(const Vector<T>* rows, const T* weights) {
     return weighed_tile_as<T>(rows, weights, std::make_integer_sequence<int, Rows>{});
+}
+
+// Sorts a tile and notes every swap; then sends the weights of the ranks the same way back, to the rows they belong to.
+template <class T, int... I, std::size_t... C>
+inline void tracked_tile_as(Vector<T>* rows, const T* weights, Vector<T>* shares, Swap<T>* swaps,
+                            std::integer_sequence<int, I...>, std::index_sequence<C...>) {
+    constexpr Comparators<MOST> network = sorting<sizeof...(I)>();
+    constexpr std::size_t last = sizeof...(C) - 1;
+    {
+        Vector<T> row[sizeof...(I)] = {rows[I]...};
+        ((swaps[C] = Swaps<T>::below(row[network.list[C].low], row[network.list[C].high]),
+          compare(row[network.list[C].low], row[network.list[C].high])),
+         ...);
+        ((rows[I] = row[I]), ...);
+    }
+    Vector<T> row[sizeof...(I)] = {broadcast(weights[I])...};
+    (send_back<T>(row[network.list[last - C].low], row[network.list[last - C].high], swaps[last - C]), ...);
+    ((shares[I] = row[I]), ...);
+}
+
+template <int Rows, class T>
+void tracked_tile(Vector<T>* rows, const T* weights, Vector<T>* shares, Swap<T>* swaps) {
+    tracked_tile_as<T>(rows, weights, shares, swaps, std::make_integer_sequence<int, Rows>{},
+                       std::make_index_sequence<comparisons<Rows, true>>{});
 }
 
 template <bool Sort, class V>
