@@ -12,7 +12,7 @@ from ahop.errors import ShapeError
 from ahop.modulations.base import Modulation
 from ahop.nn.association import Associated, Association
 from ahop.nn.base import Layer
-from ahop.nn.masks import mask_of, with_heads
+from ahop.nn.masks import mask_of, with_heads, without_never
 from ahop.nn.words import modulation_of, separation_of, similarities_of
 from ahop.separations.base import Separation
 from ahop.similarities.base import Similarity
@@ -162,7 +162,7 @@ class Hopfield(Layer):
         patterns = queries if patterns is None else patterns
         heads, mask, prior, shape = self._compared(queries, patterns, present, allowed, log_prior)
         retrieved = self.association.attend(*heads, self._read(patterns, values), mask, prior)
-        return self._joined(retrieved).view(*shape, self.output_size)
+        return self._joined(retrieved, mask).view(*shape, self.output_size)
 
     def associate(
         self,
@@ -181,7 +181,7 @@ class Hopfield(Layer):
         patterns = queries if patterns is None else patterns
         heads, mask, prior, shape = self._compared(queries, patterns, present, allowed, log_prior)
         found = self.association.associate(*heads, self._read(patterns, values), mask, prior)
-        return replace(found, retrieved=self._joined(found.retrieved).view(*shape, self.output_size))
+        return replace(found, retrieved=self._joined(found.retrieved, mask).view(*shape, self.output_size))
 
     def retrieve(
         self,
@@ -212,8 +212,7 @@ class Hopfield(Layer):
         """Heads of both, mask and prior over (batch, heads, b, n), and the answers' shape but for its end."""
         _check("queries", queries, self.input_size)
         _check("patterns", patterns, self.stored_size)
-        mask = mask_of(present, allowed)
-        prior = None if log_prior is None else with_heads(log_prior)
+        mask, prior = without_never(mask_of(present, allowed), None if log_prior is None else with_heads(log_prior))
         shape: Sequence[int] = queries.shape[:-1]
         if patterns.ndim == 3 and queries.ndim == 2:
             shape = (patterns.shape[0], queries.shape[0])
@@ -241,9 +240,10 @@ class Hopfield(Layer):
     def _split(self, projected: Tensor) -> Tensor:
         return projected.view(*projected.shape[:-1], self.num_heads, self.head_size).transpose(-3, -2)
 
-    def _joined(self, retrieved: Tensor) -> Tensor:
+    def _joined(self, retrieved: Tensor, mask: Tensor | None) -> Tensor:
+        """All heads as one answer; zero, without the bias, for a query that no head found anything for."""
         joined: Tensor = self.output_projection(retrieved.transpose(-3, -2).flatten(-2))
-        return joined
+        return joined if mask is None else joined.masked_fill(~mask.any(-1).any(1).unsqueeze(-1), 0)
 
     def _projections(self) -> tuple[nn.Linear, nn.Linear, nn.Linear, nn.Linear]:
         return self.query_projection, self.pattern_projection, self.value_projection, self.output_projection
