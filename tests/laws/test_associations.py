@@ -150,6 +150,21 @@ def test_no_sample_and_no_query_waits_for_the_others(name: str, separation: Sepa
             assert together.updates[sample, query] == alone.updates[0]
 
 
+@every_separation
+@pytest.mark.parametrize("scaling", [0.1, 1.0, 10.0])
+def test_what_was_not_observed_says_as_little_at_any_scale(separation: Separation, scaling: float) -> None:
+    (queries,), (patterns,) = (each.clone() for each in data(samples=1))
+    queries[1] = torch.nan  # nothing is known of this query
+    patterns[2, 1:] = torch.nan
+    queries[2, :1] = torch.nan  # and this one shares nothing with that pattern
+    weights = Association(separation=separation, scaling=scaling).weights(queries, patterns)
+    assert bool(weights.isfinite().all())
+    assert weights[2, 2] == 0
+    assert_close(weights[1], weights[1, :1].expand(COUNT))
+    if not separation.is_distribution:
+        assert not weights[1].any()
+
+
 def test_states_settle_at_fixed_points_and_energies_fall() -> None:
     queries, patterns = data()
     energies = []

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
 from ahop._checks import check_kind, check_rate
-from ahop._numbers import lowest
+from ahop._numbers import lowest, saturate
 from ahop._observed import holds_nan
 from ahop._typing import Patterns, PerQuery, Queries, Scores, Weights
 from ahop.energy import FreeEnergy, QuadraticEnergy
@@ -233,7 +233,7 @@ class Association(Layer):
 
             def weigh(states: Tensor) -> Tensor:
                 scores = self._raw_scores(states, modulated)
-                scores = scores.sum(-3, keepdim=True) if joint else scores
+                scores = saturate(scores.sum(-3, keepdim=True)) if joint else scores
                 weights = self.separation(self._adjusted(scores, mask, log_prior))
                 return weights if mask is None else weights.masked_fill(~mask, 0)
 
@@ -259,7 +259,11 @@ class Association(Layer):
                 )
             heads = zip(parts, modulated.unbind(-3), queries.unbind(-3), strict=True)
             scores = torch.stack([part(*data) for part, *data in heads], dim=-3)
-        return self.scaling(scores)
+        if self.scaling.is_number and self.scaling.number == 1:
+            return scores
+        # A pair that nothing is known about is that at any scale.
+        unknown = scores == lowest(scores.dtype)
+        return saturate(self.scaling(scores)).masked_fill(unknown, lowest(scores.dtype))
 
     def _adjusted(self, scores: Scores, mask: Tensor | None, log_prior: Tensor | None) -> Scores:
         """Scores with what is known beforehand."""
