@@ -189,6 +189,18 @@ def test_everything_on_the_way_can_be_read() -> None:
     assert_close(layer.output_projection(by_hand)[:2], found.retrieved[:2])
 
 
+def test_a_memory_for_all_samples_is_read_sample_by_sample() -> None:
+    layer, queries = LAYERS["layer, adaptive"].layer(), LAYERS["layer, adaptive"].inputs()[0]
+    assert isinstance(layer, HopfieldLayer)
+    together = layer.associate(queries)
+    assert together.weights.shape == (3, 2, QUERIES, 7)
+    assert layer.associate(queries[:0]).weights.shape == (0, 2, QUERIES, 7)
+    for sample in range(3):
+        alone = layer.associate(queries[sample])
+        for name in ("weights", "energies", "states", "updates"):
+            assert_close(getattr(together, name)[sample], getattr(alone, name)[0])
+
+
 def test_the_instances_that_a_bag_is_judged_by_can_be_read() -> None:
     pool = LAYERS["pooling"].layer()
     assert isinstance(pool, HopfieldPooling)

@@ -176,12 +176,18 @@ class Hopfield(Layer):
     ) -> Associated:
         """Everything on the way to the answer: weights (batch, heads, b, n), energies, projected patterns and values.
 
+        The axis `batch` is there in all of them, of length one for what all samples share.
+
         `retrieved` is the answer itself, as `forward` gives it.
         """
         patterns = queries if patterns is None else patterns
         heads, mask, prior, shape = self._compared(queries, patterns, present, allowed, log_prior)
         found = self.association.associate(*heads, self._read(patterns, values), mask, prior)
-        return replace(found, retrieved=self._joined(found.retrieved, mask).view(*shape, self.output_size))
+        found = replace(found, retrieved=self._joined(found.retrieved, mask).view(*shape, self.output_size))
+        if patterns.ndim == 3 or queries.ndim == 2:
+            return found
+        by_query = ("weights", "energies", "states", "updates")
+        return replace(found, **{name: _as_batch(getattr(found, name), shape) for name in by_query})
 
     def retrieve(
         self,
@@ -267,6 +273,11 @@ def _size(name: str, given: int | None, default: int) -> int:
 def _orthogonal_(weight: Tensor) -> None:
     if weight.device.type != "meta":
         nn.init.orthogonal_(weight)
+
+
+def _as_batch(found: Tensor, shape: Sequence[int]) -> Tensor:
+    """(1, heads, batch * b, ...) as (batch, heads, b, ...)."""
+    return found.reshape(found.shape[1], *shape, *found.shape[3:]).transpose(0, 1)
 
 
 def _as_one_row(pairs: Tensor | None, batch: int, queries: int) -> Tensor | None:

@@ -97,7 +97,7 @@ class HopfieldLayer(Layer):
         allowed: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Associated:
-        """Which patterns were looked up, and everything else on the way; batches of queries are one long row in it."""
+        """Which patterns were looked up, weights (batch, heads, b, quantity), and everything else on the way."""
         patterns, values = self._stored()
         return self.hopfield.associate(queries, patterns, values, present=present, allowed=allowed, log_prior=log_prior)
 
