@@ -30,7 +30,7 @@ def measure(full: bool) -> dict[str, object]:
         "head_size": HEAD_SIZE,
         "patterns": PATTERNS,
         "queries": QUERIES,
-        **beside_attention(25 if full else 9),
+        **beside_attention(25 if full else 15),
         **beside_torch(5 if full else 3),
     }
     torch.set_num_threads(threads)
