@@ -264,3 +264,15 @@ def check_tensors_need_not_be_contiguous() -> None:
 def check_nothing_gives_nothing(shape: tuple[int, int, int]) -> None:
     problem = Problem(shape, [EUCLIDEAN, MANHATTAN], torch.float32, gaps=0.0)
     agree(problem.found(), problem.plain())
+
+
+@pytest.mark.parametrize("groups", [0, 1, 3])
+@quick_sorts
+def check_groups_are_a_loop(groups: int) -> None:
+    problem = Problem((4, 3, 5), [EUCLIDEAN, DOT], torch.float64, gaps=0.0)
+    scales = torch.arange(1, groups + 1, dtype=torch.float64, device=DEVICE)
+    problem.patterns = scales.view(-1, 1, 1) * problem.patterns
+    problem.queries = scales.view(-1, 1, 1, 1) * problem.queries
+    problem.gradient = scales.view(-1, 1, 1) * problem.gradient
+    assert gpu.scores(*problem.data).shape == (groups, 3, 4)
+    agree(problem.found(), problem.plain())
