@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -11,214 +11,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from torch import Tensor, nn
+from torch import Generator, Tensor
 from tqdm.auto import tqdm
 
 from ahop._blocks import blocks
-from ahop.similarities.adaptive import AdaptiveSimilarity
-from ahop.similarities.base import Similarity
-from ahop.similarities.dot import DotSimilarity
-from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.errors import InvalidValueError
+from ahop.estimators._columns import CutColumns, StandardColumns, cut_columns, standard_columns
+from ahop.estimators._prototypes import SIMILARITIES, Committee, PrototypeNetwork
+from ahop.estimators._threads import threads
+from ahop.estimators._training import losses, passes, usual_batch
+from ahop.estimators._validation import SEEDS, by_name
 
-SIMILARITIES = ("adaptive", "euclidean", "dot")
-
-
-class PrototypeNetwork(nn.Module):
-    r"""$\mathrm{MLP}(\mathrm{LayerNorm}(\mathrm{sim}(\Xi, x)))$, with prototypes and similarity learned like the rest.
-
-    Paper:
-        The memory-based classifier of [apd:tabular].
-    """
-
-    def __init__(self, prototypes: Tensor, similarity: Similarity, hidden: int, classes: int) -> None:
-        super().__init__()
-        self.prototypes = nn.Parameter(prototypes)
-        self.similarity = similarity
-        self.norm = nn.LayerNorm(len(prototypes))
-        self.head = nn.Sequential(nn.Linear(len(prototypes), hidden), nn.ReLU(), nn.Linear(hidden, classes))
-
-    def forward(self, rows: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.norm(self.similarity(self.prototypes, rows)))
-        return logits
-
-
-class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Rows are compared with learned prototypes; how alike they are to each decides the class.
-
-    NaN means "not observed" and needs no imputer. Columns are scaled inside; categories want a one-hot encoder before.
-
-    Paper:
-        With `loss="squared"`, the loss [eqn:class-loss].
-
-    Args:
-        n_prototypes: how many; fewer if there are fewer rows.
-        similarity: how rows and prototypes are compared; "adaptive" learns which subspace sizes matter.
-        init: where the prototypes start: centres of clusters, or rows of the data.
-        hidden: units between the similarities and the classes.
-        learning_rate: of Adam, falling to zero along a cosine.
-        weight_decay: pull of all weights towards zero.
-        batch_size: rows of a step.
-        max_epochs: passes over the data.
-        loss: "squared" is the paper's.
-        random_state: of prototypes, weights and the order of rows.
-        progress: show a bar.
-
-    Attributes:
-        classes_: the labels, in the order of `predict_proba`'s columns.
-        prototypes_: (n_prototypes, n_features), in the units of the data.
-        network_: the fitted torch module; it sees scaled rows.
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_prototypes": [Interval(Integral, 1, None, closed="left")],
-        "similarity": [StrOptions(set(SIMILARITIES))],
-        "init": [StrOptions({"kmeans", "sample"})],
-        "hidden": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "loss": [StrOptions({"log", "squared"})],
-        "random_state": ["random_state"],
-        "progress": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        n_prototypes: int = 64,
-        *,
-        similarity: Literal["adaptive", "euclidean", "dot"] = "adaptive",
-        init: Literal["kmeans", "sample"] = "kmeans",
-        hidden: int = 64,
-        learning_rate: float = 1e-2,
-        weight_decay: float = 1e-4,
-        batch_size: int = 256,
-        max_epochs: int = 50,
-        loss: Literal["log", "squared"] = "log",
-        random_state: int | np.random.RandomState | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.n_prototypes = n_prototypes
-        self.similarity = similarity
-        self.init = init
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.loss = loss
-        self.random_state = random_state
-        self.progress = progress
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "PrototypeClassifier":
-        self._validate_params()
-        X, y = validate_data(self, X, y, **ROWS)
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        rows, codes, weights = _distinct(_dense(X), codes, weights)
-        if len(np.unique(codes)) < 2:
-            raise ValueError(
-                f"PrototypeClassifier needs rows of at least two classes; got {len(np.unique(codes))} class. "
-                "Check `y`, and that `sample_weight` is not zero for all but one class."
-            )
-        random = check_random_state(self.random_state)
-        self._learn_scale(rows, weights)
-        scaled = self._scaled(rows)
-        generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(random.randint(2**31 - 1)))
-            self.network_ = self._new_network(scaled, weights, random)
-        self.n_iter_ = self._train(scaled, torch.from_numpy(codes), torch.from_numpy(weights), generator)
-        return self
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **ROWS)
-        with torch.no_grad():
-            probabilities: NDArray[Any] = torch.softmax(self._logits(X), dim=-1).double().numpy()
-        normalised: NDArray[Any] = probabilities / probabilities.sum(1, keepdims=True)
-        return normalised
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        best = self.predict_proba(X).argmax(1)
-        chosen: NDArray[Any] = self.classes_[best]
-        return chosen
-
-    @property
-    def prototypes_(self) -> NDArray[Any]:
-        check_is_fitted(self)
-        scaled = self.network_.prototypes.detach().double().numpy()
-        return np.asarray(scaled * self.scale_ + self.centre_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags
-
-    def _learn_scale(self, rows: NDArray[Any], weights: NDArray[Any]) -> None:
-        seen = ~np.isnan(rows)
-        mass = np.maximum((seen * weights[:, None]).sum(0), 1e-300)
-        filled = np.where(seen, rows, 0.0)
-        self.centre_ = (filled * weights[:, None]).sum(0) / mass
-        spread = np.where(seen, rows - self.centre_, 0.0)
-        deviation = np.sqrt((spread**2 * weights[:, None]).sum(0) / mass)
-        self.scale_ = np.where(deviation > 0, deviation, 1.0)
-
-    def _scaled(self, rows: NDArray[Any]) -> Tensor:
-        # Beyond some hundred deviations a value says no more; and float32 could not square it.
-        return torch.from_numpy(np.clip((rows - self.centre_) / self.scale_, -1e6, 1e6).astype(np.float32))
-
-    def _new_network(self, rows: Tensor, weights: NDArray[Any], random: np.random.RandomState) -> PrototypeNetwork:
-        count = min(self.n_prototypes, len(rows))
-        complete = rows.nan_to_num(0.0).numpy()  # the mean, as rows are scaled
-        if self.init == "kmeans":
-            clusters = KMeans(count, n_init=1, random_state=random).fit(complete, sample_weight=weights)
-            start = clusters.cluster_centers_
-        else:
-            start = complete[random.choice(len(rows), count, replace=False, p=weights / weights.sum())]
-        dimensions = rows.shape[1]
-        similarity: dict[str, Similarity] = {
-            "adaptive": AdaptiveSimilarity(dimensions),
-            "euclidean": EuclideanSimilarity(),
-            "dot": DotSimilarity(),
-        }
-        prototypes = torch.as_tensor(np.asarray(start, dtype=np.float32))
-        return PrototypeNetwork(prototypes, similarity[self.similarity], self.hidden, len(self.classes_))
-
-    def _train(self, rows: Tensor, codes: Tensor, weights: Tensor, generator: torch.Generator) -> int:
-        network = self.network_
-        optimiser = torch.optim.Adam(network.parameters(), self.learning_rate, weight_decay=self.weight_decay)
-        steps = self.max_epochs * -(-len(rows) // self.batch_size)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-        shares = (weights / weights.mean()).float()
-        with torch.enable_grad(), tqdm(total=self.max_epochs, desc="fit", disable=not self.progress) as bar:
-            for _ in range(self.max_epochs):
-                for batch in _batches(len(rows), self.batch_size, generator):
-                    optimiser.zero_grad()
-                    losses = self._losses(network(rows[batch]), codes[batch])
-                    torch.autograd.backward((losses * shares[batch]).mean())
-                    optimiser.step()
-                    schedule.step()
-                bar.update()
-        network.requires_grad_(False)
-        return self.max_epochs
-
-    def _losses(self, logits: Tensor, codes: Tensor) -> Tensor:
-        if self.loss == "log":
-            return nn.functional.cross_entropy(logits, codes, reduction="none")
-        target = nn.functional.one_hot(codes, logits.shape[1]).to(logits)
-        return (torch.softmax(logits, dim=-1) - target).square().sum(-1)
-
-    def _logits(self, X: Any) -> Tensor:
-        bytes_each = 16 * (X.shape[1] + len(self.network_.prototypes))
-        parts = [self.network_(self._scaled(_dense(X[rows]))) for rows in blocks(X.shape[0], bytes_each)]
-        return torch.cat(parts)
-
-
+POSITIVE = Interval(Integral, 1, None, closed="left")
+# Rows among which those that stand for the prototypes are looked for.
+SHOWN = 10_000
 # NaN is "not observed"; infinity is refused.
 ROWS: dict[str, Any] = {
     "accept_sparse": "csr",
@@ -227,22 +35,273 @@ ROWS: dict[str, Any] = {
 }
 
 
-def _dense(rows: Any) -> NDArray[Any]:
+class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Rows are compared with learned prototypes; how alike they are to each decides the class.
+
+    NaN means "not observed" and needs no imputer. Numbers need no scaler; categories want a one-hot encoder before.
+
+    Paper:
+        [apd:tabular] with `PrototypeClassifier(similarity="adaptive", init="kmeans", learn_prototypes=False,
+        intervals=None, embedding=None, n_members=1, loss="squared")`: the loss [eqn:class-loss], and none of what was
+        added to it.
+
+    Args:
+        n_prototypes: how many each member has; fewer if there are fewer rows.
+        similarity: how rows and prototypes are compared; "adaptive" learns which subspace sizes matter, "kernel" a
+            matrix for an inner product.
+        intervals: into how many each column is cut, where the classes change; None standardises columns instead.
+        embedding: how many coordinates to learn for the comparison; None compares the columns themselves.
+        n_members: networks that learn alone, and whose probabilities are averaged.
+        init: where the prototypes start: at rows of the data, or at centres of clusters.
+        learn_prototypes: whether they move from there.
+        hidden: units between the similarities and the classes.
+        loss: "squared" is the paper's.
+        learning_rate: of AdamW at its highest; it rises for a tenth of the steps and falls along a cosine.
+        weight_decay: pull of all weights towards zero.
+        batch_size: rows of a step; None for a twentieth of them, within 16 and 256.
+        max_epochs: passes over the data.
+        n_jobs: how many threads torch may use; None leaves that as it is.
+        random_state: of prototypes, weights and the order of rows.
+        progress: show a bar.
+
+    Attributes:
+        classes_: the labels, in the order of `predict_proba`'s columns.
+        prototypes_: (n_members * n_prototypes, n_features), in the units of the data. Where they live in learned
+            coordinates, the rows of the data that are most alike to each.
+        network_: the fitted torch module; it sees the coordinates of `columns_.apply(rows)`.
+        n_iter_: passes over the data.
+
+    Example:
+        >>> X, y = sklearn.datasets.load_iris(return_X_y=True)
+        >>> PrototypeClassifier(random_state=0).fit(X, y).score(X, y) > 0.9
+        True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_prototypes": [POSITIVE],
+        "similarity": [StrOptions(set(SIMILARITIES))],
+        "intervals": [POSITIVE, None],
+        "embedding": [POSITIVE, None],
+        "n_members": [POSITIVE],
+        "init": [StrOptions({"kmeans", "sample"})],
+        "learn_prototypes": ["boolean"],
+        "hidden": [POSITIVE],
+        "loss": [StrOptions({"log", "squared"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [POSITIVE, None],
+        "max_epochs": [POSITIVE],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "progress": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        n_prototypes: int = 128,
+        *,
+        similarity: Literal["adaptive", "euclidean", "dot", "kernel"] = "euclidean",
+        intervals: int | None = 16,
+        embedding: int | None = 64,
+        n_members: int = 8,
+        init: Literal["sample", "kmeans"] = "sample",
+        learn_prototypes: bool = True,
+        hidden: int = 128,
+        loss: Literal["log", "squared"] = "log",
+        learning_rate: float = 3e-3,
+        weight_decay: float = 0.1,
+        batch_size: int | None = None,
+        max_epochs: int = 20,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_prototypes = n_prototypes
+        self.similarity = similarity
+        self.intervals = intervals
+        self.embedding = embedding
+        self.n_members = n_members
+        self.init = init
+        self.learn_prototypes = learn_prototypes
+        self.hidden = hidden
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows (n, d), dense or sparse, and the class of each.
+
+        Args:
+            sample_weight: (n,), how much each row counts; three is as good as the row three times.
+        """
+        self._validate_params()
+        X, y = validate_data(self, X, y, **ROWS)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        rows, codes, weights = self._distinct(X, y, sample_weight)
+        if len(np.unique(codes)) < 2:
+            raise InvalidValueError(
+                f"PrototypeClassifier needs rows of at least two classes; got {len(np.unique(codes))} class. "
+                "Check `y`, and that `sample_weight` is not zero for all but one class."
+            )
+        with threads(self.n_jobs):
+            self._start(rows, codes, weights)
+            self._train(rows, codes, weights, self.max_epochs)
+            self._look_up_prototypes(rows)
+        self.n_iter_ = self.max_epochs
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One pass over more rows, at a learning rate that is held.
+
+        Args:
+            classes: all there will ever be; needed in the first call, which also decides on columns and prototypes.
+        """
+        self._validate_params()
+        is_first = _check_partial_fit_first_call(self, classes)
+        X = X if is_first else by_name(self, X)
+        X, y = validate_data(self, X, y, reset=is_first, **ROWS)
+        check_classification_targets(y)
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise InvalidValueError(
+                f"`y` has classes that the first call did not name: {unknown.tolist()}. Pass all of them as `classes`."
+            )
+        rows, codes, weights = self._distinct(X, y, sample_weight)
+        with threads(self.n_jobs):
+            if is_first:
+                self._start(rows, codes, weights)
+            self._train(rows, codes, weights, epochs=1, falling=False)
+            self._look_up_prototypes(rows)
+        self.n_iter_ = 1 if is_first else self.n_iter_ + 1
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """How likely each of `classes_` is, (b, c)."""
+        check_is_fitted(self)
+        X = validate_data(self, by_name(self, X), reset=False, **ROWS)
+        with threads(self.n_jobs), torch.no_grad():
+            parts = [self.network_(coordinates).exp() for coordinates in self._coordinates(X)]
+        probabilities = torch.cat(parts).double().numpy()
+        normalised: NDArray[Any] = probabilities / probabilities.sum(1, keepdims=True)
+        return normalised
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most likely class of each row, (b,)."""
+        best = self.predict_proba(X).argmax(1)
+        chosen: NDArray[Any] = self.classes_[best]
+        return chosen
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def _distinct(
+        self, X: Any, y: NDArray[Any], sample_weight: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
+        """Each row once with the weight of all its like, in an order of its own: three copies are a weight of three."""
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        present = weights > 0
+        rows, codes, weights = _dense(X)[present], np.searchsorted(self.classes_, y[present]), weights[present]
+        joined = np.column_stack([rows, codes])
+        _, first, places = np.unique(joined, axis=0, return_index=True, return_inverse=True)
+        together: NDArray[Any] = np.bincount(places.ravel(), weights, minlength=len(first))
+        return rows[first], codes[first], together
+
+    def _start(self, rows: NDArray[np.float64], codes: NDArray[np.intp], weights: NDArray[np.float64]) -> None:
+        """Columns, prototypes and networks before anything is learned."""
+        self.columns_: StandardColumns | CutColumns = (
+            standard_columns(rows, weights)
+            if self.intervals is None
+            else cut_columns(rows, codes, weights, self.intervals)
+        )
+        random = check_random_state(self.random_state)
+        coordinates = self.columns_.apply(rows).nan_to_num(0.0).numpy()
+        self._generator_state = Generator().manual_seed(int(random.randint(SEEDS))).get_state()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(random.randint(SEEDS)))
+            starts = [self._first_prototypes(coordinates, weights, random) for _ in range(self.n_members)]
+            self.network_ = Committee(
+                [
+                    PrototypeNetwork(
+                        start, self.similarity, self.embedding, self.hidden, len(self.classes_), self.learn_prototypes
+                    )
+                    for start in starts
+                ]
+            )
+
+    def _first_prototypes(
+        self, coordinates: NDArray[np.float32], weights: NDArray[np.float64], random: np.random.RandomState
+    ) -> Tensor:
+        count = min(self.n_prototypes, len(coordinates))
+        if self.init == "kmeans":
+            start = KMeans(count, n_init=1, random_state=random).fit(coordinates, sample_weight=weights)
+            return torch.from_numpy(start.cluster_centers_.astype(np.float32))
+        chosen = random.choice(len(coordinates), count, replace=False, p=weights / weights.sum())
+        return torch.from_numpy(coordinates[chosen])
+
+    def _train(
+        self,
+        rows: NDArray[np.float64],
+        codes: NDArray[np.intp],
+        weights: NDArray[np.float64],
+        epochs: int,
+        falling: bool = True,
+    ) -> None:
+        coordinates, classes = self.columns_.apply(rows), torch.from_numpy(codes)
+        shares = torch.from_numpy(weights / weights.mean()).float()
+        generator = Generator()
+        generator.set_state(self._generator_state)
+        bar = tqdm(total=epochs * len(self.network_.members), desc="fit", disable=not self.progress)
+        with bar:
+            for member in self.network_.members:
+
+                def loss_of(batch: Tensor, member: Any = member) -> Tensor:
+                    each = losses(self.loss, member(coordinates[batch]), classes[batch])
+                    return (each * shares[batch]).mean()
+
+                for _ in passes(
+                    member,
+                    loss_of,
+                    len(rows),
+                    self.batch_size or usual_batch(len(rows)),
+                    epochs,
+                    self.learning_rate,
+                    self.weight_decay,
+                    generator,
+                    falling,
+                ):
+                    bar.update()
+        self._generator_state = generator.get_state()
+
+    def _look_up_prototypes(self, rows: NDArray[np.float64]) -> None:
+        members = [member for member in self.network_.members if isinstance(member, PrototypeNetwork)]
+        if self.embedding is None and isinstance(self.columns_, StandardColumns):
+            standing = torch.cat([member.prototypes.detach() for member in members])
+            self.prototypes_ = self.columns_.undo(standing)
+            return
+        shown = rows[:: -(-len(rows) // SHOWN)]
+        coordinates = self.columns_.apply(shown)
+        with torch.no_grad():
+            nearest = [
+                torch.cdist(member.prototypes, member.embedded(coordinates).nan_to_num(0.0)).argmin(1)
+                for member in members
+            ]
+        self.prototypes_ = shown[torch.cat(nearest).numpy()]
+
+    def _coordinates(self, X: Any) -> Iterator[Tensor]:
+        """Blocks of rows as the networks see them."""
+        bytes_each = 64 * (X.shape[1] + self.n_prototypes)
+        for part in blocks(X.shape[0], bytes_each):
+            yield self.columns_.apply(_dense(X[part]))
+
+
+def _dense(rows: Any) -> NDArray[np.float64]:
     return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
-
-
-def _distinct(
-    rows: NDArray[Any], codes: NDArray[Any], weights: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Each row once with the weight of all its like, in an order of its own: three copies are a weight of three."""
-    present = weights > 0
-    rows, codes, weights = rows[present], codes[present], weights[present]
-    joined = np.column_stack([rows, codes])
-    _, first, places = np.unique(joined, axis=0, return_index=True, return_inverse=True)
-    return rows[first], codes[first], np.bincount(places.ravel(), weights, minlength=len(first))
-
-
-def _batches(count: int, size: int, generator: torch.Generator) -> Iterator[Tensor]:
-    order = torch.randperm(count, generator=generator)
-    for start in range(0, count, size):
-        yield order[start : start + size]
