@@ -25,6 +25,8 @@ COLUMNS: dict[str, list[str]] = {
     "unknown_queries": ["setting", "model", "auroc", "chosen"],
     "calibration": ["setting", "model", "ece", "accuracy", "confidence", "chosen"],
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
+    "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],
+    "tab_tabular_parts": ["dataset", "model", "accuracy", "auc", "seconds"],
     "tab_timing": [
         *("dimensions", "count", "sorted", "training_ms", "inference_ms", "training_ratio", "inference_ratio"),
         *("paper_training_ms", "paper_inference_ms"),

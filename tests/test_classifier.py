@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ahop.errors import InvalidValueError
 from ahop.estimators import PrototypeClassifier
+from ahop.estimators._columns import CutColumns
 
 # None of what was added to it.
 PAPER: dict[str, Any] = {
@@ -87,6 +88,7 @@ def test_columns_are_cut_where_the_classes_change() -> None:
     noise, constant = np.random.default_rng(0).random(500), np.ones(500)
     model = PrototypeClassifier(4, intervals=2, n_members=1, max_epochs=1)
     model.fit(np.column_stack([value, noise, constant]), value > 0.3)
+    assert isinstance(model.columns_, CutColumns)
     cuts = model.columns_.cuts
     np.testing.assert_allclose(cuts[0], [-1, 0.3, 1], atol=0.01)
     assert len(cuts[2]) == 1

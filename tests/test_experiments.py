@@ -136,6 +136,15 @@ def test_recall_fills_gaps_better_than_the_mean_of_the_nearest_rows() -> None:
 
 
 @pytest.mark.slow
+def test_tables_are_classified_by_models_tuned_alike() -> None:
+    rows = quick("experiments", "tab_tabular", "--quick", "--no-progress")["rows"]
+    assert all({"dataset", "model", "accuracy", "auc", "paper", "seconds"} <= row.keys() for row in rows)
+    found = by(rows, "model", value="auc")
+    assert found["ahop"] >= found["XGBoost"] - 0.03
+    assert found["ahop"] >= found["kNN"]
+
+
+@pytest.mark.slow
 def test_the_convex_fit_takes_a_fifth_of_the_time_of_the_adam_recipe_at_most() -> None:
     result = quick("benchmarks", "fitting")
     assert result["time_ratio"] <= 0.2
