@@ -15,6 +15,16 @@ def pyplot() -> ModuleType:
     return found
 
 
+def faiss() -> ModuleType:
+    """`faiss`, for indexes of very many patterns."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise _missing("faiss", "index") from error
+    found: ModuleType = faiss
+    return found
+
+
 def pandas() -> ModuleType:
     """`pandas`, for tables with names and categories."""
     try:

@@ -35,3 +35,7 @@ class DownloadError(AhopError, ConnectionError):
 
 class FileFormatError(AhopError, ValueError):
     """A file is not one of ours, is damaged, or was written by a newer release."""
+
+
+class RoomError(AhopError, MemoryError):
+    """What is asked for would not fit into the memory that is free."""

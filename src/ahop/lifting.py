@@ -1,0 +1,262 @@
+"""A learned similarity as an inner product: patterns are lifted once, and any engine for inner products serves it."""
+
+import torch
+from torch import Generator, Tensor
+
+from ahop._checks import as_patterns, as_queries, check_count, check_kind, check_positive
+from ahop._numbers import all_finite
+from ahop._observed import holds_nan, midpoints, quantiles
+from ahop._typing import Array, Patterns, Queries
+from ahop.errors import UndefinedError
+from ahop.liftings.base import Lifting
+from ahop.liftings.dot import DotLifting
+from ahop.liftings.factored import factor
+from ahop.liftings.moved import MovedLifting
+from ahop.liftings.nuisance import NuisanceLifting
+from ahop.liftings.quadratic import QuadraticLifting
+from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
+from ahop.missingness import Missingness
+from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.base import DecomposableSimilarity, Similarity
+from ahop.similarities.debiased import DebiasedSimilarity
+from ahop.similarities.dot import DotSimilarity
+from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.unified import UnifiedSimilarity
+from ahop.variants.mixture import MixtureVariant
+from ahop.variants.noisy import NoisyVariant
+from ahop.variants.nuisance import NuisanceVariant
+
+# Patterns and queries that ranks are chosen and errors are measured on.
+WEIGHED, JUDGED, ASKED = 4096, 512, 256
+# Places of a stored value, coarse to fine: the first that keeps the tolerance is taken.
+GRIDS = (33, 65, 129, 257, 513)
+# By how much more terms are taken if those that should have been enough were not.
+GROWTH = 1.25
+
+
+@torch.no_grad()
+def lift(
+    similarity: Similarity,
+    patterns: Array,
+    queries: Array | None = None,
+    *,
+    tolerance: float = 0.05,
+    gaps: bool | None = None,
+    most_dimensions: int = 4096,
+    seed: int = 0,
+) -> Lifting:
+    r"""The similarity as $a(x)^\top c(\xi)$, up to a number for each query, which no ranking and no softmax sees.
+
+    Inner products, distances and the de-biased are lifted exactly. Sums over dimensions (mixtures, tables, Manhattan)
+    keep as many terms of each dimension as the tolerance asks for, a nuisance with a gain as many directions.
+
+    Args:
+        patterns: the stored ones, which the places, terms and errors are measured on.
+        queries: what will be asked, such as the copies of the pairs. If None, they are drawn from the similarity
+            where it knows how, else from the patterns.
+        tolerance: the largest root mean square of the error, as a share of the spread of a query's exact scores.
+        gaps: distances only: queries may have gaps. If None, as the queries that are given.
+        most_dimensions: what a lifted vector may have.
+
+    Raises:
+        UndefinedError: it cannot be lifted at all, or not within the tolerance.
+
+    Example:
+        >>> lifting = lift(EuclideanSimilarity(), torch.eye(3))
+        >>> (lifting.lift_queries(torch.eye(3)) @ lifting.lift_patterns(torch.eye(3)).mT).argmax(-1)
+        tensor([0, 1, 2])
+    """
+    check_kind("similarity", similarity, Similarity)
+    tolerance, generator = check_positive("tolerance", tolerance), Generator().manual_seed(seed)
+    most = check_count("most_dimensions", most_dimensions)
+    stored = _some(as_patterns(patterns), WEIGHED, generator)
+    asked = None if queries is None else _some(as_queries(queries, stored), ASKED, generator)
+    if gaps is None:
+        gaps = asked is not None and holds_nan(asked)
+    if asked is not None and not similarity.silence_is_evidence:
+        asked = asked[~asked.isnan().all(-1)]  # no pattern is closer to these than any other
+    if asked is None or not len(asked):
+        asked = _typical(similarity, stored, generator)
+    lifting = _lift(similarity, stored, asked, tolerance, gaps, most)
+    _measure(lifting, similarity, stored[:JUDGED], asked)
+    return lifting
+
+
+def _lift(
+    similarity: Similarity, patterns: Patterns, queries: Queries, tolerance: float, gaps: bool, most: int
+) -> Lifting:
+    if isinstance(similarity, DotSimilarity):
+        return DotLifting(patterns.shape[1])
+    if isinstance(similarity, EuclideanSimilarity):
+        ones = torch.ones(patterns.shape[1], dtype=torch.float64)
+        return QuadraticLifting.of(ones, torch.zeros_like(ones), patterns, gaps)
+    if isinstance(similarity, UnifiedSimilarity):
+        return QuadraticLifting.of(similarity.precision.double(), similarity.slope.double(), patterns, gaps)
+    if isinstance(similarity, DebiasedSimilarity):
+        queries = queries - similarity.bias.to(queries)
+        moved = MovedLifting(_lift(similarity.base, patterns, queries, tolerance, gaps, most), patterns.shape[1])
+        moved.bias.copy_(similarity.bias)
+        return moved
+    if isinstance(similarity, LikelihoodSimilarity):
+        variant = similarity.variant
+        if isinstance(variant, NoisyVariant):
+            precision = 0.5 / variant.variance.double().expand(patterns.shape[1])
+            return QuadraticLifting.of(precision, torch.zeros_like(precision), patterns, gaps=False)
+        if isinstance(variant, NuisanceVariant):
+            return _lift_nuisance(similarity, variant, patterns, queries, tolerance, most)
+        if isinstance(variant, MixtureVariant):
+            return _lift_sum(EvidenceSimilarity(variant), patterns, queries, tolerance, most)
+    if isinstance(similarity, DecomposableSimilarity):
+        return _lift_sum(similarity, patterns, queries, tolerance, most)
+    raise UndefinedError(
+        f"{similarity!r} is no inner product in any space of useful size: it weighs dimensions by their rank, or by "
+        "one another. Fit an additive similarity on the same pairs (`ahop.fit(patterns, pairs=..., "
+        "similarity='mixture')`), let it bring the candidates, and rerank them with this one."
+    )
+
+
+def _lift_sum(
+    similarity: DecomposableSimilarity, patterns: Patterns, queries: Queries, tolerance: float, most: int
+) -> Lifting:
+    """The fewest terms on the coarsest grid whose measured error is within the tolerance."""
+    exact = similarity(patterns[:JUDGED], queries)
+    allowed = tolerance * _spread(exact)
+    asked = queries
+    if similarity.silence_is_evidence:  # what a gap says is worth a term, however rare it is in the sample
+        asked = torch.cat([queries, torch.full_like(patterns[:1], torch.nan)])
+    reached = torch.inf
+    for size in GRIDS:
+        factors = factor(similarity, _grid(similarity, patterns, size), patterns, asked)
+        if not all_finite(factors.tables) or not all_finite(factors.maps):
+            break
+        available = int((factors.energies > 0).sum())
+        count = min(max(1, factors.needed(allowed)), max(1, available))
+        while count <= most:
+            lifting = factors.leading(count)
+            error, _ = _errors(lifting, patterns[:JUDGED], queries, exact)
+            if error <= allowed:
+                return lifting
+            reached = min(reached, error)
+            if count >= available:
+                break
+            count = min(available, int(count * GROWTH) + 1)
+    raise UndefinedError(
+        f"{similarity!r} cannot be lifted within `tolerance`={tolerance:g} of the spread of its scores: with at most "
+        f"{most} dimensions the error is {reached:.3g}, and {allowed:.3g} is allowed. Raise the tolerance, or let a "
+        "similarity with smooth addends, such as a fitted mixture, bring the candidates and rerank them with this one."
+    )
+
+
+def _lift_nuisance(
+    similarity: Similarity, variant: NuisanceVariant, patterns: Patterns, queries: Queries, tolerance: float, most: int
+) -> Lifting:
+    """The fewest products of main directions whose measured error is within the tolerance."""
+    terms, dimensions = 0, variant.dimensions
+    exact = similarity(patterns[:JUDGED].double(), queries.double())
+    allowed, error = tolerance * _spread(exact), torch.inf
+    while terms <= dimensions and dimensions + 1 + terms * (terms + 1) // 2 <= most:
+        lifting = NuisanceLifting.of(variant, patterns, terms)
+        error, _ = _errors(lifting, patterns[:JUDGED].double(), queries.double(), exact)
+        if error <= allowed or lifting.is_distance:
+            return lifting
+        if terms == dimensions:
+            break
+        terms = min(dimensions, max(1, 2 * terms))
+    raise UndefinedError(
+        f"{similarity!r} has a gain that {most} lifted dimensions do not hold: the error is {error:.3g}, and "
+        f"{allowed:.3g} is allowed. Raise `tolerance` or `most_dimensions`, or rerank the candidates of a de-biased "
+        "distance with it."
+    )
+
+
+def _grid(similarity: DecomposableSimilarity, patterns: Patterns, size: int) -> Tensor:
+    """Places (d, g) of a stored value, rising: where the addend bends or jumps, and else where the values are."""
+    missingness, places = _missingness(similarity), []
+    if isinstance(similarity, AdditiveSimilarity):
+        knots = similarity.pattern_places.float()
+        is_split = bool((knots.diff(dim=-1) <= 0).any())  # two knots at one place are a jump
+        places += [knots, _just_above(knots)] if is_split else [knots]
+    else:
+        half = (size + 1) // 2
+        values = torch.where(patterns.isnan(), _middles(patterns), patterns).double()
+        low, high = values.amin(0), values.amax(0)
+        steps = torch.linspace(0, 1, size - half + 2, dtype=torch.float64)[1:-1]
+        even = low.unsqueeze(-1) + (high - low).unsqueeze(-1) * steps
+        if len(values) <= half:
+            of_values = values.mT
+        else:
+            shares = torch.linspace(0, 1, half, dtype=torch.float64)
+            of_values = values.sort(0).values[(shares * (len(values) - 1)).round().long()].mT
+        distinct = _few_values(values, size)
+        places += [distinct] if distinct is not None else [of_values.float(), even.float()]
+    if missingness is not None and missingness.is_evidence and missingness.levels > 1:
+        edges = missingness.edges.float()
+        places += [edges, _just_above(edges)]
+    return torch.cat(places, dim=-1).sort(-1).values.double()
+
+
+def _few_values(values: Tensor, size: int) -> Tensor | None:
+    """The values themselves if no dimension has more than so many, filled up with its largest."""
+    found = [column.float().unique() for column in values.mT]
+    most = max(map(len, found))
+    if most > size:
+        return None
+    return torch.stack([torch.cat([each, each[-1:].expand(most - len(each))]) for each in found])
+
+
+def _middles(patterns: Patterns) -> Tensor:
+    return quantiles(patterns.double(), midpoints(1)).squeeze(-1).to(patterns)
+
+
+def _just_above(values: Tensor) -> Tensor:
+    return torch.nextafter(values, torch.full_like(values, torch.inf))
+
+
+def _missingness(similarity: DecomposableSimilarity) -> Missingness | None:
+    if isinstance(similarity, AdditiveSimilarity):
+        return similarity.missingness
+    if isinstance(similarity, EvidenceSimilarity) and isinstance(similarity.variant, MixtureVariant):
+        return similarity.variant.missingness
+    return None
+
+
+def _typical(similarity: Similarity, patterns: Patterns, generator: Generator) -> Queries:
+    """Queries as the similarity expects them, where it knows; else patterns with as much noise as they differ by."""
+    originals = patterns[torch.randint(len(patterns), (ASKED,), generator=generator)]
+    if isinstance(similarity, DebiasedSimilarity):
+        return _typical(similarity.base, patterns, generator) + similarity.bias.to(patterns)
+    if isinstance(similarity, AdditiveSimilarity):
+        low, high = similarity.query_places[:, :1], similarity.query_places[:, -1:]
+        drawn = torch.rand(similarity.dimensions, ASKED, generator=generator).to(low)
+        return (low + (high - low) * drawn).mT.to(patterns)
+    if isinstance(similarity, EvidenceSimilarity | LikelihoodSimilarity):
+        return similarity.variant.corrupt(originals, generator).to(patterns)
+    spread = (patterns - patterns.nanmean(0)).square().nanmean(0).sqrt().nan_to_num(1)
+    noise = torch.randn(originals.shape, generator=generator, dtype=originals.dtype)
+    return torch.where(originals.isnan(), _middles(patterns), originals) + 0.5 * spread * noise
+
+
+def _some(rows: Tensor, count: int, generator: Generator) -> Tensor:
+    if len(rows) <= count:
+        return rows.detach()
+    return rows.detach()[torch.randint(len(rows), (count,), generator=generator).to(rows.device)]
+
+
+def _spread(scores: Tensor) -> float:
+    return float((scores - scores.mean(-1, keepdim=True)).double().square().mean().sqrt()) if scores.numel() else 0.0
+
+
+def _errors(lifting: Lifting, patterns: Patterns, queries: Queries, exact: Tensor) -> tuple[float, float]:
+    """Root mean square and largest error, once the mean of each query is off. Rounding of float32 is forgiven."""
+    lifted = lifting.lift_queries(queries.double()) @ lifting.lift_patterns(patterns.double()).mT
+    error = lifted - exact.double()
+    error = error - error.mean(-1, keepdim=True)
+    if not error.numel():
+        return 0.0, 0.0
+    rounding = 1e-6 * float((exact - exact.mean(-1, keepdim=True)).abs().max()) + 1e-9 * float(1 + exact.abs().max())
+    return max(0.0, float(error.square().mean().sqrt()) - rounding), float(error.abs().max())
+
+
+def _measure(lifting: Lifting, similarity: Similarity, patterns: Patterns, queries: Queries) -> None:
+    exact = similarity(patterns.double(), queries.double())
+    lifting.measured.copy_(torch.tensor(_errors(lifting, patterns, queries, exact), dtype=torch.float64))
