@@ -128,10 +128,7 @@ def means(rows: list[Row]) -> list[Row]:
 def contenders() -> dict[str, Contender]:
     """Those of the paper's table, two strong plain ones, and ours."""
     forest: Space = {"model__max_features": [0.2, 0.4, 0.7], "model__min_samples_leaf": [1, 2, 4, 8, 16]}
-    boosted: Space = {
-        "model__learning_rate": [0.03, 0.06, 0.1, 0.2],
-        "model__max_depth": [3, 4, 5, 6, 8],
-    }
+    boosted: Space = {"model__learning_rate": [0.02, 0.04, 0.08], "model__max_depth": [3, 4, 5, 6, 8]}
     faithful: Space = {
         "columns__numbers__scale": ["passthrough", QuantileTransformer(output_distribution="normal")],
         "model__n_prototypes": [64, 128, 256],
@@ -144,18 +141,18 @@ def contenders() -> dict[str, Contender]:
         "M-Hop": Contender(_faithful("dot"), faithful),
         "K2-Hop": Contender(_faithful("kernel"), faithful),
         "A-Hop": Contender(_faithful("adaptive"), faithful),
-        "Extra Trees": Contender(_trees(ExtraTreesClassifier), forest, {"model__n_estimators": 300}),
-        "Random Forest": Contender(_trees(RandomForestClassifier), forest, {"model__n_estimators": 300}),
+        "Extra Trees": Contender(_trees(ExtraTreesClassifier), forest, {"model__n_estimators": 200}),
+        "Random Forest": Contender(_trees(RandomForestClassifier), forest, {"model__n_estimators": 200}),
         "AdaBoost": Contender(
             _boosted_stumps,
             {"model__learning_rate": [0.3, 0.6, 1.0], "model__estimator__max_depth": [1, 2, 3]},
-            {"model__n_estimators": 300},
+            {"model__n_estimators": 200},
         ),
         "XGBoost": Contender(
             _xgboost,
             boosted
             | {
-                "model__n_estimators": [100, 200, 400],
+                "model__n_estimators": [200, 400],
                 "model__subsample": [0.7, 1.0],
                 "model__colsample_bytree": [0.4, 0.7, 1.0],
                 "model__min_child_weight": [1, 5, 20],
@@ -166,7 +163,7 @@ def contenders() -> dict[str, Contender]:
             _hist_gradient_boosting,
             boosted
             | {
-                "model__max_iter": [100, 200, 400],
+                "model__max_iter": [200, 400],
                 "model__max_features": [0.4, 0.7, 1.0],
                 "model__min_samples_leaf": [10, 20, 50],
                 "model__l2_regularization": [0, 1, 10],
@@ -179,9 +176,8 @@ def contenders() -> dict[str, Contender]:
             ours,
             {
                 "model__intervals": [8, 16, 32],
-                "model__learning_rate": [1.5e-3, 3e-3, 6e-3],
-                "model__weight_decay": [0.1, 1.0],
-                "model__max_epochs": [10, 20],
+                "model__learning_rate": [2e-3, 3e-3, 5e-3],
+                "model__weight_decay": [0.03, 0.1, 0.3],
                 "model__similarity": ["euclidean", "dot"],
             },
             {"model__n_members": 8},
