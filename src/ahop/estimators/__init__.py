@@ -14,7 +14,15 @@ except ImportError as error:
 
 from ahop.estimators.classifier import PrototypeClassifier
 from ahop.estimators.corruption import CorruptionModel
+from ahop.estimators.display import PrototypeDisplay
 from ahop.estimators.imputer import AssociativeImputer
 from ahop.estimators.retriever import AssociativeRetriever, Retrieval
 
-__all__ = ["AssociativeImputer", "AssociativeRetriever", "CorruptionModel", "PrototypeClassifier", "Retrieval"]
+__all__ = [
+    "AssociativeImputer",
+    "AssociativeRetriever",
+    "CorruptionModel",
+    "PrototypeClassifier",
+    "PrototypeDisplay",
+    "Retrieval",
+]
