@@ -1,12 +1,17 @@
 """The documentation names everything public, its code runs, and it keeps to itself."""
 
+import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import ahop
+import ahop.estimators
+import ahop.nn
 from tests.readme import python_blocks, run_block
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +47,12 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
     assert name in in_reference()
 
 
+@pytest.mark.parametrize("package", [ahop.estimators, ahop.nn, ahop.plots], ids=lambda package: package.__name__)
+def test_what_a_package_offers_is_in_the_reference(package: ModuleType) -> None:
+    offered = {f"{package.__name__.removeprefix('ahop.')}.{name}" for name in package.__all__}
+    assert offered <= in_reference()
+
+
 def test_every_network_of_the_zoo_is_in_the_reference() -> None:
     networks = {f"zoo.{name}" for name in vars(ahop.zoo) if name.endswith("hop")}
     assert networks
@@ -73,10 +84,60 @@ def test_no_page_and_no_source_holds_forbidden_words(path: Path) -> None:
     assert not [found.group() for pattern in FORBIDDEN for found in pattern.finditer(text)]
 
 
+def of_packages() -> dict[str, set[str]]:
+    """What the packages offer that have names of their own to offer: `ahop`, `ahop.nn` and their like."""
+    folders = [folder.name for folder in Path(ahop.__file__).parent.iterdir() if (folder / "__init__.py").exists()]
+    packages = [ahop, *(import_module(f"ahop.{name}") for name in sorted(folders))]
+    return {package.__name__: set(package.__all__) for package in packages if hasattr(package, "__all__")}
+
+
+def is_public(name: str, offered: dict[str, set[str]]) -> bool:
+    """Whether a dotted name leads through packages to something that the last of them offers."""
+    package, *others = name.split(".")
+    for other in others:
+        if f"{package}.{other}" not in offered:
+            return other in offered[package]
+        package = f"{package}.{other}"
+    return True
+
+
+def private_names(code: str) -> set[str]:
+    """What a script takes from this package that no package of it offers."""
+    nodes = list(ast.walk(ast.parse(code)))
+    taken: set[str] = set()
+    meant: dict[str, str] = {}  # by the words that imports bind
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            taken |= {each.name for each in node.names}
+            whole = {each.asname or each.name: each.name for each in node.names}
+            meant |= {word.split(".")[0]: name if word != name else name.split(".")[0] for word, name in whole.items()}
+        elif isinstance(node, ast.ImportFrom):
+            taken |= {f"{node.module}.{each.name}" for each in node.names}
+            meant |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            word, _, rest = re.split(r"[^\w.]", ast.unparse(node))[0].partition(".")
+            taken |= {f"{meant[word]}.{rest}"} if word in meant and rest else set()
+    offered = of_packages()
+    return {name for name in taken if name.split(".")[0] == "ahop" and not is_public(name, offered)}
+
+
+def test_a_name_is_public_if_its_package_offers_it() -> None:
+    assert not private_names("import ahop, torch\nahop.fit(ahop.zoo.a_hop(torch.rand(2, 2))).report")
+    assert not private_names("from ahop.estimators import PrototypeClassifier\nfrom ahop import datasets")
+    assert not private_names("import ahop.nn\nahop.nn.Hopfield(4)")
+    assert private_names("from ahop.estimators.classifier import PrototypeClassifier")
+    assert private_names("from ahop.estimators import _columns")
+    assert private_names("import ahop.memory")
+    assert private_names("import ahop.nn\nahop.nn.base.Layer")
+    assert private_names("import ahop\nahop.kernels.footprints")
+    assert private_names("from ahop import *")
+    assert private_names("from ahop import nn\nnn.base.Layer")
+    assert private_names("import ahop as other\nother.memory.Recall")
+
+
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_use_public_names_only(script: Path) -> None:
     text = script.read_text(encoding="utf-8")
-    used = set(re.findall(r"\bahop\.(\w+)", text))
-    assert used
-    assert used <= set(ahop.__all__)
-    assert "from ahop" not in text
+    assert re.search(r"\bahop\b", text)
+    assert not private_names(text)
