@@ -130,7 +130,10 @@ def over_seeds(
     words: Sequence[str] = (),
     tallies: Sequence[str] = (),
 ) -> list[Row]:
-    """Rows that agree in `keys` become one, with the mean of each metric and its spread as `<metric>_std`."""
+    """Rows that agree in `keys` become one, with the mean of each metric and its spread as `<metric>_std`.
+
+    `std` alone is the spread of the first metric, the one that the table is about.
+    """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
@@ -141,6 +144,7 @@ def over_seeds(
             values = [each[metric] for each in group if each.get(metric) is not None]
             row[metric] = round(mean(values), 5) if values else None
             row[f"{metric}_std"] = round(stdev(values), 5) if len(values) > 1 else None
+        row["std"] = row[f"{metrics[0]}_std"]
         for word in words:
             row[word] = _votes([each[word] for each in group])
         for tally in tallies:
