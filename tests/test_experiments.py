@@ -145,6 +145,24 @@ def test_tables_are_classified_by_models_tuned_alike() -> None:
 
 
 @pytest.mark.slow
+def test_bags_are_told_apart_by_every_pooling() -> None:
+    rows = quick("experiments", "tab_mil", "--quick", "--no-progress")["rows"]
+    assert all({"dataset", "model", "auc", "std", "paper"} <= row.keys() for row in rows)
+    found = by(rows, "dataset", "model", value="auc")
+    assert {model for _, model in found} == {"M-Hop", "S-Hop", "A-Hop", "attention"}
+    assert all(area >= {"Tiger": 0.85, "UCSB": 0.75}[dataset] for (dataset, _), area in found.items())
+    assert all(found[dataset, "A-Hop"] >= area - 0.05 for (dataset, _), area in found.items())
+
+
+@pytest.mark.slow
+def test_one_pattern_leaves_a_similarity_without_a_say() -> None:
+    rows = quick("experiments", "tab_images", "--quick", "--no-progress")["rows"]
+    assert all({"dataset", "model", "accuracy", "std", "paper"} <= row.keys() for row in rows)
+    assert {row["patterns"] for row in rows} == {1, 4, 16, 64}
+    assert all((row["swayed"] == 0) == (row["patterns"] == 1) for row in rows)
+
+
+@pytest.mark.slow
 def test_the_convex_fit_takes_a_fifth_of_the_time_of_the_adam_recipe_at_most() -> None:
     result = quick("benchmarks", "fitting")
     assert result["time_ratio"] <= 0.2
