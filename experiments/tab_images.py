@@ -6,7 +6,7 @@ of test pictures whose class changes if every pattern is made to count the same.
 transformer over patches of 8 x 8.
 
 Paper:
-    [tab:cplx-acc], its left half, without CIFAR-100; [apd:image].
+    [apd:image]: the left half of the table that `tab_mil` is the right half of, without CIFAR-100.
 """
 
 from collections.abc import Callable
