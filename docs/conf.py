@@ -78,6 +78,7 @@ html_context = {"default_mode": "auto"}
 MATH = re.compile(r"(\w)?\$([^$]+)\$(\w)?")
 CODE = re.compile(r"(?<![`:\w])`([^`\n]+)`(?![`_])")
 LABEL = re.compile(r"\[((?:apd|def|eqn|fig|lem|sec|tab|thm):[\w:-]+)\]")
+FITTED = re.compile(r"^(\s+\w*[^\W_])_:", re.MULTILINE)
 PUBLIC = set(ahop.__all__) - {"zoo"}
 
 
@@ -98,6 +99,7 @@ def as_roles(app: Sphinx, what: str, name: str, obj: object, options: object, li
     text = CODE.sub(_code, "\n".join(lines))
     # A formula that runs over the end of a line becomes one line, so that its section keeps its indentation.
     text = MATH.sub(_math, text)
+    text = FITTED.sub(r"\1\\_:", text)  # else `classes_` is taken for a link
     lines[:] = LABEL.sub(r":doc:`[\1] </paper/map>`", text).split("\n")
 
 
