@@ -194,7 +194,7 @@ def ours(words: list[int], numbers: list[int], seed: int, **changed: Any) -> Pip
         ],
         sparse_threshold=0,
     )
-    model = PrototypeClassifier(**{"n_members": 2, "random_state": seed, "n_jobs": 1, **changed})
+    model = PrototypeClassifier(**{"n_members": 1, "random_state": seed, "n_jobs": 1, **changed})
     return Pipeline([("columns", columns), ("model", model)])
 
 

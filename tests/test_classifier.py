@@ -64,6 +64,25 @@ def test_gaps_need_no_imputer(form: dict[str, Any]) -> None:
     assert model.score(X_test, y_test) > 0.93
 
 
+@pytest.mark.parametrize("form", [{"n_members": 1}, {"n_members": 1, "intervals": None}, PAPER])
+def test_a_row_of_which_nothing_was_observed_gets_probabilities(form: dict[str, Any]) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = PrototypeClassifier(8, **form, max_epochs=2, random_state=0).fit(X, y)
+    unseen = model.predict_proba(np.full((1, X.shape[1]), np.nan))
+    np.testing.assert_allclose(unseen.sum(), 1)
+
+
+def test_a_gap_in_a_column_that_had_none_is_read_as_the_usual() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    model = PrototypeClassifier(8, n_members=1, max_epochs=2, random_state=0).fit(X, y)
+    gap, coordinates = X[:1].copy(), model.columns_.apply(X)
+    gap[0, 0] = np.nan
+    width = len(model.columns_.usual[0])  # type: ignore[union-attr]
+    np.testing.assert_allclose(
+        model.columns_.apply(gap)[0, 1 : 1 + width], coordinates[:, 1 : 1 + width].mean(0), rtol=1e-4
+    )
+
+
 def test_a_gap_is_told_from_a_value() -> None:
     """Whether something is missing decides the class here, and nothing else does."""
     X = np.random.default_rng(0).random((400, 2))

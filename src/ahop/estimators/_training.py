@@ -41,7 +41,7 @@ def passes(
         falling: whether the learning rate rises and falls; else it is held.
     """
     learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    optimiser = torch.optim.AdamW(learned, learning_rate, weight_decay=weight_decay)
+    optimiser = torch.optim.AdamW(learned, learning_rate, weight_decay=weight_decay, fused=True)
     steps = epochs * -(-count // batch_size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, steps, pct_start=WARM_UP)
     for epoch in range(epochs):
