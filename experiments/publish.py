@@ -27,7 +27,7 @@ COLUMNS: dict[str, list[str]] = {
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],
     "tab_tabular_parts": ["dataset", "model", "accuracy", "auc", "seconds"],
-    "tab_images": ["protocol", "dataset", "patterns", "model", "accuracy", "swayed", "paper"],
+    "tab_images": ["protocol", "dataset", "patterns", "model", "accuracy", "swayed", "scaling", "paper"],
     "tab_mil": ["dataset", "model", "auc", "paper", "inner_auc"],
     "tab_timing": [
         *("dimensions", "count", "sorted", "training_ms", "inference_ms", "training_ratio", "inference_ratio"),
