@@ -34,7 +34,7 @@ TABLES: dict[str, Callable[..., datasets.Table]] = {
     "Purchase": datasets.load_purchase,
     "Heart": datasets.load_heart,
 }
-# Accuracy or AUC, the paper does not say which [tab:tab-acc].
+# Accuracy or AUC, the paper does not say which.
 PAPER: dict[str, tuple[float, ...]] = {
     "M-Hop": (0.8080, 0.9085, 0.7975, 0.8822, 0.6325),
     "K2-Hop": (0.8172, 0.9092, 0.7971, 0.8825, 0.6473),

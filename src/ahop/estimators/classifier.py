@@ -41,9 +41,9 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     NaN means "not observed" and needs no imputer. Numbers need no scaler; categories want a one-hot encoder before.
 
     Paper:
-        [apd:tabular] with `PrototypeClassifier(similarity="adaptive", init="kmeans", learn_prototypes=False,
-        intervals=None, embedding=None, n_members=1, loss="squared")`: the loss [eqn:class-loss], and none of what was
-        added to it.
+        Its classifier is `PrototypeClassifier(similarity="adaptive", init="kmeans", learn_prototypes=False,
+        intervals=None, embedding=None, n_members=1, loss="squared")`, which has the loss [eqn:class-loss] and none of
+        what was added.
 
     Args:
         n_prototypes: how many each member has; fewer if there are fewer rows.
