@@ -24,6 +24,7 @@ from ahop.fitting.fit import fit
 from ahop.fitting.gradient import AdamSolver
 from ahop.fitting.report import Corruption, FitReport, Trial
 from ahop.fitting.spreading import SeparationSolver
+from ahop.lifting import lift
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.loading import load
 from ahop.memory import AssociativeMemory, Recall
@@ -115,6 +116,7 @@ __all__ = [
     "fit",
     "footprint",
     "iterate",
+    "lift",
     "load",
     "log_posterior",
     "optimal_for_biased",

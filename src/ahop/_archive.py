@@ -5,6 +5,7 @@ The file is a safetensors file whose header carries a JSON manifest. Nothing is 
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -48,8 +49,10 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, object], ten
         _flush(target.parent)
 
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The manifest and the tensors of a file that `write_archive` wrote."""
+def read_archive(
+    path: str | os.PathLike[str], dtypes: Sequence[torch.dtype] | None = FLOATS
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The manifest and the tensors of a file that `write_archive` wrote, of these dtypes only; of any if None."""
     try:
         with safe_open(os.fspath(path), framework="pt") as archive:
             words = archive.metadata() or {}
@@ -67,7 +70,7 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
         raise FileFormatError(
             f"`{path}` has format {version!r}; this release reads format {FORMAT}. Update ahop to read newer files."
         )
-    if not all(tensor.dtype in FLOATS for tensor in tensors.values()):
+    if dtypes is not None and not all(tensor.dtype in dtypes for tensor in tensors.values()):
         raise FileFormatError(f"`{path}` holds tensors that are no floating-point numbers; ahop writes no others.")
     return manifest, tensors
 

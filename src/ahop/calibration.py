@@ -46,10 +46,14 @@ class UnknownDetector(Component):
         return {"rate": self.rate}
 
     def forward(self, scores: Scores) -> PerQuery:
-        features = (score_features(scores) - self.centre.double()) / self.scale.double()
+        return self.of_features(score_features(scores)).to(scores.dtype)
+
+    def of_features(self, features: Tensor) -> PerQuery:
+        """From what the scores show, (b, 4), where not all of them were looked at."""
+        features = (features - self.centre.double()) / self.scale.double()
         prior = torch.logit(torch.tensor(self.rate, dtype=torch.float64), eps=1e-12)
         odds = prior - features @ self.slopes.double() - self.offset.double()
-        return torch.sigmoid(odds).to(scores.dtype)
+        return torch.sigmoid(odds)
 
 
 def score_features(scores: Scores) -> Tensor:
@@ -63,4 +67,14 @@ def score_features(scores: Scores) -> Tensor:
     mean = torch.where(known, scores, 0).sum(-1) / count
     spread = (torch.where(known, scores - mean.unsqueeze(-1), 0).square().sum(-1) / count).sqrt()
     features = torch.stack([evidence, best.squeeze(-1) - rest, mean, spread], dim=-1)
+    return features.nan_to_num(LARGEST).clamp(-LARGEST, LARGEST)
+
+
+def features_of(best_few: Scores, log_rest: PerQuery, mean: PerQuery, spread: PerQuery, count: int) -> Tensor:
+    """The same from the best scores, the logarithm of the mass of the others, and mean and spread of a sample."""
+    best, place = best_few.double().max(-1, keepdim=True)
+    rest = best_few.double().scatter(-1, place, -torch.inf).logsumexp(-1).logaddexp(log_rest.double())
+    best = best.squeeze(-1)
+    evidence = torch.logaddexp(best, rest) - log(max(1, count))
+    features = torch.stack([evidence, best - rest, mean.double(), spread.double()], dim=-1)
     return features.nan_to_num(LARGEST).clamp(-LARGEST, LARGEST)

@@ -87,7 +87,9 @@ class FactoredLifting(Lifting):
     def _lift_queries(self, queries: Queries) -> Tensor:
         kept = torch.arange(self.maps.shape[-1]) < torch.tensor(self.ranks).unsqueeze(-1)
         maps, lifted = self.maps.to(queries), queries.new_empty(len(queries), self.size)
-        for rows in blocks(len(queries), 6 * self.dimensions * (self.places + 1) * queries.element_size(), CACHE_BYTES):
+        for rows in blocks(
+            len(queries), 6 * self.dimensions * (self.places + 1) * queries.element_size(), 4 * CACHE_BYTES
+        ):
             profiles = read_at(self.similarity, self.grid, queries[rows])  # (b, places, d)
             terms = torch.bmm(profiles.permute(2, 0, 1), maps)  # (d, b, r)
             lifted[rows] = terms.permute(1, 0, 2)[:, kept.to(queries.device)]

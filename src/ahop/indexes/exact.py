@@ -1,0 +1,119 @@
+"""Every inner product, block by block."""
+
+from dataclasses import dataclass
+from math import log
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from typing_extensions import override
+
+from ahop._blocks import blocks
+from ahop._room import check_room
+from ahop.indexes.base import Found, Index
+
+# Scores of one block: rows for the matrix product to be fast, columns for the search of the best to be worth it.
+ROWS, COLUMNS = 128, 32768
+# The k best numbers lie in the k groups of the best maxima: these are found first.
+GROUP = 32
+# In logarithms: beside the best, what lies so far below it and all its like weigh nothing.
+NEGLIGIBLE = 7.0
+
+
+@final
+class ExactIndex(Index):
+    """Matrix products and the best of each block: right by construction, and the fastest up to about a million rows."""
+
+    is_exhaustive = True
+
+    def __init__(self, vectors: Tensor) -> None:
+        self.vectors = vectors
+
+    @override
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @override
+    @torch.no_grad()
+    def search(self, queries: Tensor, k: int, allowed: Tensor | None = None, beta: float | None = None) -> Found:
+        k = min(k, len(self))
+        parts = [self._search(queries[rows], k, allowed, beta) for rows in blocks(len(queries), 1, ROWS)]
+        if not parts:
+            empty = queries.new_empty(0, k)
+            return Found(empty.long(), empty, None if beta is None else queries.new_empty(0))
+        masses = [part.log_mass for part in parts if part.log_mass is not None]
+        return Found(
+            torch.cat([part.indices for part in parts]),
+            torch.cat([part.scores for part in parts]),
+            torch.cat(masses) if masses else None,
+        )
+
+    @override
+    def add(self, vectors: Tensor) -> None:
+        check_room(2 * (self.vectors.nbytes + vectors.nbytes), f"{len(self) + len(vectors)} rows, old and new,")
+        self.vectors = torch.cat([self.vectors, vectors.to(self.vectors)])
+
+    @override
+    def settings(self) -> dict[str, object]:
+        return {"kind": "exact"}
+
+    @override
+    def tensors(self) -> dict[str, Tensor]:
+        return {"vectors": self.vectors}
+
+    def _search(self, queries: Tensor, k: int, allowed: Tensor | None, beta: float | None) -> Found:
+        best = queries.new_full((len(queries), 0), 0.0)
+        rows = torch.empty(len(queries), 0, dtype=torch.long, device=queries.device)
+        top, mass = queries.new_full((len(queries), 1), -torch.inf), queries.new_zeros(len(queries), 1)
+        for columns in blocks(len(self), 1, COLUMNS):
+            scores = queries @ self.vectors[columns].mT
+            if allowed is not None:
+                scores.masked_fill_(~allowed[columns], -torch.inf)
+            groups = _groups(scores)
+            found = grouped_topk(scores, k, groups)
+            best, order = torch.cat([best, found[0]], dim=-1).topk(min(k, best.shape[1] + found[0].shape[1]), dim=-1)
+            rows = torch.cat([rows, found[1] + columns.start], dim=-1).gather(-1, order)
+            if beta is not None:
+                higher = torch.maximum(top, best[:, :1])
+                mass = mass * torch.exp(beta * (top - higher).nan_to_num(0)) + _mass(groups, higher, beta, len(self))
+                top = higher
+        log_mass = None if beta is None else (beta * top + mass.log()).squeeze(-1)
+        return Found(rows.masked_fill(best == -torch.inf, -1), best, log_mass)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Scores in groups of columns (b, g, GROUP), and the largest of each."""
+
+    scores: Tensor
+    tops: Tensor
+
+
+def _groups(scores: Tensor) -> _Groups:
+    rest = -scores.shape[1] % GROUP
+    groups = (pad(scores, (0, rest), value=-torch.inf) if rest else scores).view(len(scores), -1, GROUP)
+    return _Groups(groups, groups.amax(-1))
+
+
+def grouped_topk(scores: Tensor, k: int, grouped: _Groups) -> tuple[Tensor, Tensor]:
+    """The same numbers as `scores.topk(k)`, by way of the maxima of groups of columns."""
+    count = scores.shape[1]
+    if grouped.tops.shape[1] < 2 * k:
+        found = scores.topk(min(k, count), dim=-1)
+        return found.values, found.indices
+    groups = grouped.scores
+    chosen = grouped.tops.topk(k, dim=-1).indices
+    inside = groups.gather(1, chosen.unsqueeze(-1).expand(-1, -1, GROUP)).flatten(1)
+    values, places = inside.topk(k, dim=-1)
+    indices = chosen.gather(-1, places // GROUP) * GROUP + places % GROUP
+    return values, indices.clamp_(max=count - 1)  # where a filter left fewer than k, padding may be among them
+
+
+def _mass(grouped: _Groups, top: Tensor, beta: float, count: int) -> Tensor:
+    """The sum of `exp(beta * (score - top))`, (b, 1). Left out is less than a thousandth of the best."""
+    floor = torch.where(top == -torch.inf, 0.0, top)
+    near = beta * (grouped.tops - floor) > -(NEGLIGIBLE + log(count))
+    rows, places = near.nonzero(as_tuple=True)
+    sums = (grouped.scores[rows, places] - floor[rows]).mul_(beta).exp_().sum(-1)
+    return torch.zeros_like(floor).index_add_(0, rows, sums.unsqueeze(-1))

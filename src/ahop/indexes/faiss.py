@@ -1,0 +1,196 @@
+"""Indexes of FAISS: lists of neighbours, compressed lists, and graphs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from ahop import _optional
+from ahop._checks import check_choice, check_count
+from ahop._room import check_room
+from ahop.errors import InvalidValueError, UndefinedError
+from ahop.indexes.base import Found, Index
+
+Kind: TypeAlias = Literal["scan", "ivf_pq", "ivf_flat", "hnsw"]
+Geometry: TypeAlias = Literal["inner", "augmented", "distance"]
+KINDS: tuple[Kind, ...] = ("scan", "ivf_pq", "ivf_flat", "hnsw")
+GEOMETRIES: tuple[Geometry, ...] = ("augmented", "inner", "distance")
+
+# FAISS wants this many rows to learn each list from; more make it no better.
+ROWS_A_LIST = 40
+# Rows that the codes of a compressed index are learned from.
+ROWS_OF_CODES = 8192
+# Links of a node of the graph, and how widely they are looked for.
+LINKS, BREADTH = 16, 60
+BLOCK = 65536
+
+
+@final
+class FaissIndex(Index):
+    """One engine under three geometries.
+
+    Args:
+        vectors: (n, D).
+        kind: "scan" looks at a compressed form of every row; "ivf_pq" and "ivf_flat" at some lists of neighbours,
+            compressed or not; "hnsw" walks a graph.
+        geometry: "inner" asks FAISS for inner products; "augmented" gives each row one more coordinate that makes
+            all of them equally long, so that the nearest is the best; "distance" is for liftings that are distances.
+        lists: of neighbours; default about the root of the number of rows.
+        effort: how many lists, or how wide a walk; default an eighth of the lists, or 128.
+    """
+
+    def __init__(
+        self,
+        vectors: Tensor,
+        kind: Kind = "ivf_pq",
+        geometry: Geometry = "augmented",
+        lists: int | None = None,
+        effort: int | None = None,
+    ) -> None:
+        faiss = _optional.faiss()
+        self.kind, self.geometry = check_choice("kind", kind, KINDS), check_choice("geometry", geometry, GEOMETRIES)
+        root = 2 ** int(np.log2(max(1, len(vectors))) / 2)
+        most = max(1, len(vectors) // ROWS_A_LIST)
+        self.lists = 1 if kind == "scan" else min(check_count("lists", lists or root), most)
+        default = 1 if kind == "scan" else 128 if kind == "hnsw" else max(1, self.lists // 8)
+        self.effort = check_count("effort", effort or default)
+        self.centre = torch.zeros(vectors.shape[1])
+        if geometry != "distance":  # the same vector taken off every row is a number for each query
+            self.centre = vectors.mean(0, dtype=torch.float64).float()
+        self.radius = 0.0
+        if geometry == "augmented":
+            parts = (vectors[at : at + BLOCK] for at in range(0, len(vectors), BLOCK))
+            self.radius = max(float((part.float() - self.centre).norm(dim=-1).max()) for part in parts)
+        size = self._places(vectors[:1]).shape[1]
+        row = size // 2 + 16 if "pq" in kind or kind == "scan" else 4 * size + 8 * LINKS
+        check_room(len(vectors) * row, f"{len(vectors)} rows of a {kind} index")
+        metric = faiss.METRIC_INNER_PRODUCT if geometry == "inner" else faiss.METRIC_L2
+        words = {"hnsw": f"HNSW{LINKS},Flat", "ivf_flat": f"IVF{self.lists},Flat"}
+        self.engine: Any = faiss.index_factory(size, words.get(kind, f"IVF{self.lists},PQ{size // 2}x4fs"), metric)
+        with threads_of_torch():
+            self._train(vectors)
+        self.add(vectors)
+
+    @override
+    def __len__(self) -> int:
+        return int(self.engine.ntotal)
+
+    @override
+    def search(self, queries: Tensor, k: int, allowed: Tensor | None = None, beta: float | None = None) -> Found:
+        faiss, k = _optional.faiss(), min(k, len(self))
+        asked = self._asked(queries)
+        selector = None
+        if allowed is not None:
+            bits = np.packbits(allowed.cpu().numpy(), bitorder="little")
+            selector = faiss.IDSelectorBitmap(bits)
+        if self.kind == "hnsw":
+            parameters = faiss.SearchParametersHNSW(efSearch=max(self.effort, k), sel=selector)
+        else:
+            parameters = faiss.SearchParametersIVF(nprobe=min(self.effort, self.lists), sel=selector)
+        with threads_of_torch():
+            numbers, rows = self.engine.search(asked, k, params=parameters)
+        indices, numbers = torch.from_numpy(rows), torch.from_numpy(numbers)
+        scores = self._as_scores(numbers, torch.from_numpy(asked), queries)
+        return Found(indices, scores.masked_fill(indices < 0, -torch.inf))
+
+    @override
+    def add(self, vectors: Tensor) -> None:
+        with threads_of_torch():
+            for start in range(0, len(vectors), BLOCK):
+                self.engine.add(self._places(vectors[start : start + BLOCK]).numpy())
+
+    @override
+    def settings(self) -> dict[str, object]:
+        return {"kind": self.kind, "geometry": self.geometry, "lists": self.lists, "effort": self.effort}
+
+    @override
+    def tensors(self) -> dict[str, Tensor]:
+        built = torch.from_numpy(_optional.faiss().serialize_index(self.engine))
+        return {"built": built, "centre": self.centre, "radius": torch.tensor(self.radius, dtype=torch.float64)}
+
+    @classmethod
+    def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor]) -> "FaissIndex":
+        """The index that `settings` and `tensors` describe, without the rows it was built from."""
+        index = cls.__new__(cls)
+        index.kind = check_choice("kind", settings["kind"], KINDS)
+        index.geometry = check_choice("geometry", settings["geometry"], GEOMETRIES)
+        index.lists, index.effort = check_count("lists", settings["lists"]), check_count("effort", settings["effort"])
+        index.centre, index.radius = tensors["centre"].float(), float(tensors["radius"])
+        check_room(tensors["built"].nbytes, "the built index")
+        try:
+            index.engine = _optional.faiss().deserialize_index(tensors["built"].numpy())
+        except RuntimeError as error:
+            raise InvalidValueError(f"the built index cannot be read: {error}") from error
+        if index.engine.d != index._places(index.centre.unsqueeze(0)).shape[1]:
+            raise InvalidValueError("the built index has another number of dimensions than its file says.")
+        return index
+
+    def _train(self, vectors: Tensor) -> None:
+        needed = max(ROWS_A_LIST * self.lists, ROWS_OF_CODES)
+        some = vectors
+        if len(vectors) > needed:
+            some = vectors[torch.randint(len(vectors), (needed,), generator=torch.Generator().manual_seed(0))]
+        if self.kind != "hnsw":
+            self.engine.cp.min_points_per_centroid = 1  # small indexes are allowed, without a warning
+            if self.kind != "ivf_flat":
+                self.engine.pq.cp.min_points_per_centroid = 1
+                if len(some) < 16:  # what codes are learned from must not be fewer than the codes
+                    some = some.repeat(-(-16 // len(some)), 1)
+        else:
+            self.engine.hnsw.efConstruction = BREADTH
+        self.engine.train(self._places(some).numpy())
+
+    def _places(self, vectors: Tensor) -> Tensor:
+        """Rows as the engine gets them."""
+        places = vectors.detach().float().cpu()
+        places = places[:, :-1] if self.geometry == "distance" else places - self.centre
+        if self.geometry == "augmented":
+            rest = (self.radius**2 - places.square().sum(-1, keepdim=True)).clamp_min(0).sqrt()
+            places = torch.cat([places, rest], dim=-1)
+        return _even(places)
+
+    def _asked(self, queries: Tensor) -> Any:
+        asked = queries.detach().float().cpu()
+        if self.geometry == "distance":
+            asked = asked[:, :-1]
+        elif self.geometry == "augmented":
+            asked = torch.nn.functional.pad(asked, (0, 1))
+        return _even(asked).numpy()
+
+    def _as_scores(self, numbers: Tensor, asked: Tensor, queries: Tensor) -> Tensor:
+        """Inner products with the rows as they were given, from what the engine answers."""
+        if self.geometry == "distance":
+            return 0.5 * (asked.square().sum(-1, keepdim=True) - numbers)
+        common = (queries.detach().float().cpu() @ self.centre).unsqueeze(-1)
+        if self.geometry == "inner":
+            return numbers + common
+        return 0.5 * (asked.square().sum(-1, keepdim=True) + self.radius**2 - numbers) + common
+
+    def with_effort(self, effort: int) -> "FaissIndex":
+        """The same rows, searched harder or less hard."""
+        if self.kind == "scan":
+            raise UndefinedError("A scan looks at every row; there is no effort to choose.")
+        other = self.__class__.__new__(self.__class__)
+        other.__dict__.update(self.__dict__, effort=check_count("effort", effort))
+        return other
+
+
+def _even(vectors: Tensor) -> Tensor:
+    """Codes are of pairs of coordinates."""
+    return torch.nn.functional.pad(vectors, (0, vectors.shape[1] % 2)).contiguous()
+
+
+@contextmanager
+def threads_of_torch() -> Iterator[None]:
+    """As many threads as torch is allowed: one number to set."""
+    faiss = _optional.faiss()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(torch.get_num_threads())
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)

@@ -1,0 +1,111 @@
+"""An index on disk: a cache of one version of a memory, with a checksum over all of it. Nothing in it can run."""
+
+import os
+from hashlib import blake2b
+from json import dumps
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ahop._archive import describe, read_archive, write_archive
+from ahop._component import Component
+from ahop._room import check_room
+from ahop.errors import FileFormatError, InvalidValueError
+from ahop.indexes.base import Index
+from ahop.indexes.calibrating import Measured
+from ahop.indexes.exact import ExactIndex
+from ahop.indexes.faiss import FaissIndex
+from ahop.indexes.reranked import RerankedIndex
+from ahop.liftings.base import Lifting
+from ahop.liftings.dot import DotLifting
+from ahop.liftings.factored import FactoredLifting
+from ahop.liftings.moved import MovedLifting
+from ahop.liftings.nuisance import NuisanceLifting
+from ahop.liftings.quadratic import QuadraticLifting
+from ahop.loading import COMPONENTS, FAILURES, build
+from ahop.memory import AssociativeMemory
+
+LIFTINGS = (DotLifting, QuadraticLifting, MovedLifting, FactoredLifting, NuisanceLifting)
+NAMED: dict[str, type[Component]] = {**COMPONENTS, **{kind.__name__: kind for kind in LIFTINGS}}
+
+
+def fingerprint(memory: AssociativeMemory) -> str:
+    """A version of a memory: its parts and every number in it."""
+    parts = [describe(memory.similarity), describe(memory.separation), describe(memory.modulation)]
+    return _digest(parts, dict(memory.state_dict()))
+
+
+def save_index(index: RerankedIndex, path: str | os.PathLike[str]) -> None:
+    """Write the index to one file, beside and then into place. The memory is not in it: save that by itself."""
+    tensors = {f"index.{name}": value for name, value in index.index.tensors().items()}
+    tensors |= {f"lifting.{name}": value for name, value in index.lifting.state_dict().items()}
+    tensors["removed"] = index.removed.to(torch.uint8)
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    words: dict[str, object] = {
+        "lifting": describe(index.lifting),
+        "index": index.index.settings(),
+        "candidates": index.candidates,
+        "curve": [each.as_words() for each in index.curve],
+        "memory": fingerprint(index.memory),
+    }
+    write_archive(path, {"words": words, "digest": _digest(words, tensors)}, tensors)
+
+
+def load_index(
+    path: str | os.PathLike[str], memory: AssociativeMemory, metadata: dict[str, Any] | None = None
+) -> RerankedIndex:
+    """The index that `save_index` wrote, of this very version of the memory.
+
+    A file is trusted as far as its checksum shows damage, not malice: rebuild an index that comes from strangers.
+
+    Raises:
+        FileFormatError: the file is damaged, or no index.
+        InvalidValueError: it is an index of another memory, or of another version of this one.
+    """
+    check_room(os.path.getsize(path), f"`{path}`")
+    manifest, tensors = read_archive(path, dtypes=None)
+    try:
+        words, digest = manifest["words"], manifest["digest"]
+        is_whole = digest == _digest(words, tensors)
+    except FAILURES as error:
+        raise FileFormatError(f"`{path}` does not describe an index that this release can read: {error}") from error
+    if not is_whole:
+        raise FileFormatError(f"`{path}` is damaged: its checksum does not fit what is in it. Build the index anew.")
+    if words["memory"] != fingerprint(memory):
+        raise InvalidValueError(
+            f"`memory` must be the one that `{path}` was built for, in the same version; its numbers differ. Build "
+            "the index anew, or load the memory that was saved with it."
+        )
+    try:
+        with torch.device("meta"):
+            lifting = build(words["lifting"], NAMED)
+        if not isinstance(lifting, Lifting):
+            raise InvalidValueError("no lifting is described.")
+        lifting.load_state_dict(_under("lifting.", tensors), assign=True)
+        settings, parts = words["index"], _under("index.", tensors)
+        engine: Index
+        engine = ExactIndex(parts["vectors"]) if settings["kind"] == "exact" else FaissIndex.restored(settings, parts)
+        curve = tuple(Measured(**each) for each in words["curve"])
+        index = RerankedIndex(memory, lifting, engine, words["candidates"], metadata, curve)
+        gone = tensors["removed"].bool().nonzero().squeeze(-1)
+        if len(gone):
+            index.remove(gone)
+    except FAILURES as error:
+        raise FileFormatError(f"`{path}` does not describe an index that this release can build: {error}") from error
+    return index
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _digest(words: object, tensors: dict[str, Tensor]) -> str:
+    """Of the words, and of names, kinds, shapes and bytes of the tensors."""
+    found = blake2b(dumps(words, sort_keys=True).encode(), digest_size=32)
+    for name in sorted(tensors):
+        values = np.ascontiguousarray(tensors[name].detach().cpu().numpy())
+        found.update(f"{name} {values.dtype} {values.shape}".encode())
+        found.update(values.reshape(-1).view(np.uint8).data if values.size else b"")
+    return found.hexdigest()

@@ -1,0 +1,251 @@
+"""Candidates from an engine, then the exact similarity, then probabilities that count what was not looked at."""
+
+from collections.abc import Mapping
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from ahop._blocks import blocks
+from ahop._checks import as_queries, as_rows, check_count, check_kind, same_kind
+from ahop._typing import Array, Kind, Queries, Scores
+from ahop.calibration import features_of
+from ahop.errors import InvalidValueError
+from ahop.indexes.base import Found, Index
+from ahop.indexes.metadata import Metadata, Where
+from ahop.indexes.outside import log_mass_outside
+from ahop.liftings.base import Lifting
+from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
+from ahop.memory import AssociativeMemory, Recall
+from ahop.separations.softmax import Softmax
+from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.base import Similarity
+from ahop.variants.base import FactorisedVariant
+
+# Rows that stand for all that are no candidates, and of these, those that tell lifted from exact scores.
+DRAWN, COMPARED = 1024, 16
+# Queries answered at a time: what is drawn and what is reranked stays small.
+BATCH = 512
+# Filters that leave fewer rows than this many times the candidates are answered by looking at all of them.
+FEW = 32
+
+
+@final
+class RerankedIndex:
+    """The answers of a memory, found by an engine.
+
+    Rows keep their numbers: those that are removed are never answered again, and their numbers not given anew.
+
+    Args:
+        memory: whose similarity decides; it is copied, its patterns are shared.
+        lifting: of that similarity, or of another that brings the candidates.
+        index: of the lifted patterns; see `lifted`.
+        candidates: how many are reranked for each query.
+        metadata: columns to filter by, one entry for each row.
+        curve: what was measured when the index was calibrated.
+    """
+
+    def __init__(
+        self,
+        memory: AssociativeMemory,
+        lifting: Lifting,
+        index: Index,
+        candidates: int = 100,
+        metadata: Mapping[str, Any] | None = None,
+        curve: tuple[Any, ...] = (),
+    ) -> None:
+        self.memory = check_kind("memory", memory, AssociativeMemory).copy()
+        self.lifting, self.index = check_kind("lifting", lifting, Lifting), check_kind("index", index, Index)
+        self.candidates, self.curve = check_count("candidates", candidates), curve
+        if len(index) != len(memory):
+            raise InvalidValueError(f"`index` must hold the {len(memory)} rows of the memory; got {len(index)}.")
+        self.metadata = Metadata(metadata, len(memory))
+        self.removed = torch.zeros(len(memory), dtype=torch.bool)
+        if memory.log_prior is not None:
+            self.removed |= torch.isneginf(memory.log_prior).cpu()
+        self._stored = memory.modulation(memory.patterns).detach()
+        self._draw()
+
+    def __len__(self) -> int:
+        return int((~self.removed).sum())
+
+    @torch.no_grad()
+    def recall(self, queries: Kind, k: int = 1, where: Where | None = None) -> Recall[Kind]:
+        """The k stored patterns that each query most likely came from, as a memory answers.
+
+        Args:
+            where: columns of the metadata and the values they may have, or which rows, as flags or numbers: only these
+                are answered, and the posterior is among them. Rows beyond those there are have number -1.
+        """
+        checked = as_queries(queries, self.memory.patterns)
+        k = min(check_count("k", k), len(self.removed))
+        allowed = ~self.removed if bool(self.removed.any()) else None
+        if where is not None:
+            asked_for = self.metadata.allowed(where, len(self.removed))
+            allowed = asked_for if allowed is None else asked_for & allowed
+        parts = [self._recall(checked[rows], k, allowed) for rows in blocks(len(checked), 1, BATCH)]
+        indices = torch.cat([part[0] for part in parts]) if parts else torch.empty(0, k, dtype=torch.long)
+        posterior = torch.cat([part[1] for part in parts]) if parts else checked.new_empty(0, k)
+        unknown = None
+        if self.memory.detector is not None:
+            unknown = torch.cat([part[2] for part in parts]) if parts else checked.new_empty(0)
+        patterns = self.memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
+        return Recall(
+            same_kind(indices, queries),
+            same_kind(posterior, queries),
+            same_kind(patterns, queries),
+            None if unknown is None else same_kind(unknown, queries),
+        )
+
+    def add(self, patterns: Array, metadata: Mapping[str, Any] | None = None) -> Tensor:
+        """Store more patterns behind the others; answers their rows."""
+        more = as_queries(patterns, self.memory.patterns, name="patterns")
+        self.metadata.add(metadata, len(more))
+        rows = self.memory.add(more)
+        if len(more):
+            self.index.add(lifted(self.memory, self.lifting, rows))
+            self.removed = torch.cat([self.removed, torch.zeros(len(more), dtype=torch.bool)])
+            self._stored = self.memory.modulation(self.memory.patterns).detach()
+            self._draw()
+        return rows
+
+    def remove(self, indices: Array) -> None:
+        """Never answer these rows again. Where many are gone, build the index anew."""
+        gone = as_rows("indices", indices, len(self.removed)).flatten()
+        removed = self.removed.index_fill(0, gone.cpu(), True)
+        if bool(removed.all()):
+            raise InvalidValueError("`indices` names every stored pattern; an index keeps at least one.")
+        self.removed = removed
+        self._draw()
+
+    def _draw(self) -> None:
+        """The rows that stand for all others, the same each time."""
+        rows = (~self.removed).nonzero().squeeze(-1)
+        if len(rows) > DRAWN:
+            generator = torch.Generator().manual_seed(0)
+            rows = rows[torch.randperm(len(rows), generator=generator)[:DRAWN].sort().values]
+        self._drawn = rows
+        self._drawn_vectors = lifted(self.memory, self.lifting, rows)
+
+    def _recall(self, queries: Queries, k: int, allowed: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, posterior, and the probability of an unknown origin, of a few queries."""
+        beta = self.memory.separation.beta if isinstance(self.memory.separation, Softmax) else 1.0
+        asked = self._asked(queries)
+        count = len(self.removed) if allowed is None else int(allowed.sum())
+        wanted = max(k, self.candidates)
+        if allowed is not None and count <= FEW * wanted:
+            found = Found(allowed.nonzero().mT.expand(len(queries), -1), queries.new_zeros(len(queries), count))
+        else:
+            found = self.index.search(asked, wanted, allowed, beta if self.index.is_exhaustive else None)
+        exact = self._exact(queries, found.indices)
+        mass, features = self._outside(queries, asked, exact, found.indices, allowed, count, beta)
+        if found.log_mass is not None:
+            mass = _rest(found, exact, beta)
+        best = exact.topk(min(k, exact.shape[1]), dim=-1)
+        if isinstance(self.memory.separation, Softmax) or not self.memory.separation.is_distribution:
+            log_mass = torch.logaddexp(torch.logsumexp(beta * exact, -1), mass)
+            posterior = (beta * best.values - log_mass.unsqueeze(-1)).exp()
+        else:
+            posterior = self.memory.separation(exact).gather(-1, best.indices)
+        indices = found.indices.gather(-1, best.indices).masked_fill(torch.isneginf(best.values), -1)
+        short = k - indices.shape[1]
+        if short > 0:
+            indices, posterior = (
+                torch.nn.functional.pad(x, (0, short), value=v) for x, v in ((indices, -1), (posterior, 0))
+            )
+        unknown = queries.new_zeros(len(queries))
+        if self.memory.detector is not None:
+            unknown = self.memory.detector.of_features(features).to(queries)
+        return indices, posterior.nan_to_num(0), unknown
+
+    def _asked(self, queries: Queries) -> Tensor:
+        asked = self.lifting.lift_queries(queries)
+        return asked if self.memory.log_prior is None else torch.nn.functional.pad(asked, (0, 1), value=1.0)
+
+    def _exact(self, queries: Queries, indices: Tensor) -> Scores:
+        """The memory's scores of each query's candidates, (b, c)."""
+        known = indices.clamp_min(0)
+        row = 8 * indices.shape[1] * self._stored.shape[1] * self._stored.element_size()
+        parts = [
+            paired_scores(self.memory.similarity, self._stored, known[rows], queries[rows])
+            for rows in blocks(len(queries), row)
+        ]
+        scores = torch.cat(parts) if parts else queries.new_empty(indices.shape)
+        if self.memory.log_prior is not None:
+            scores = scores + self.memory.log_prior[known] / self.memory.separation.beta
+        return scores.masked_fill(indices < 0, -torch.inf)
+
+    def _of_drawn(self, queries: Queries, some: slice) -> Scores:
+        """The memory's scores of some of the drawn rows, (b, m)."""
+        rows = self._drawn[some]
+        scores = self.memory.similarity.rows(rows)(self._stored[rows], queries)
+        if self.memory.log_prior is None:
+            return scores
+        return scores + self.memory.log_prior[rows] / self.memory.separation.beta
+
+    def _outside(
+        self,
+        queries: Queries,
+        asked: Tensor,
+        exact: Scores,
+        candidates: Tensor,
+        allowed: Tensor | None,
+        count: int,
+        beta: float,
+    ) -> tuple[Tensor, Tensor]:
+        """The logarithm of the mass that is no candidate, (b,), and what a detector of unknown queries looks at."""
+        chosen = (candidates >= 0).sum(-1).max() if candidates.numel() else torch.zeros(())
+        drawn = asked @ self._drawn_vectors.mT
+        compared = slice(None, None, max(1, len(self._drawn) // COMPARED))
+        drawn += (self._of_drawn(queries, compared) - drawn[:, compared]).mean(
+            -1, keepdim=True
+        )  # what lifting leaves out
+        free = drawn
+        if allowed is not None:
+            free = drawn.masked_fill(~allowed[self._drawn], -torch.inf)
+        places = torch.searchsorted(self._drawn, candidates.contiguous()).clamp_max(len(self._drawn) - 1)
+        taken = torch.zeros_like(free).scatter_add_(-1, places, (self._drawn[places] == candidates).to(free))
+        free = free.masked_fill(taken > 0, -torch.inf)
+        ordered = exact.masked_fill(torch.isneginf(exact), torch.inf).amin(-1)  # the last candidate that there is
+        number, left = int(chosen), max(0, count - int(chosen))
+        mass = log_mass_outside(beta * ordered, max(1, number), beta * free, left)
+        if self.memory.detector is None:
+            return mass, mass
+        plain = mass if beta == 1 else log_mass_outside(ordered, max(1, number), free, left)
+        return mass, features_of(exact, plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
+
+
+def _rest(found: Found, exact: Scores, beta: float) -> Tensor:
+    """The logarithm of the mass that is no candidate, where all of it was seen, in units of the exact scores."""
+    assert found.log_mass is not None
+    chosen = torch.logsumexp(beta * found.scores, -1) - found.log_mass
+    left = torch.log(-torch.expm1(chosen.clamp_max(-1e-6)))
+    shift = (exact - found.scores).nan_to_num(0, 0, 0).sum(-1) / (found.indices >= 0).sum(-1).clamp_min(1)
+    return found.log_mass + left + beta * shift
+
+
+def lifted(memory: AssociativeMemory, lifting: Lifting, rows: Tensor | None = None) -> Tensor:
+    """The stored patterns as vectors for an index, all or some rows; a prior is one more coordinate."""
+    stored = memory.modulation(memory.patterns).detach()
+    vectors = lifting.lift_patterns(stored if rows is None else stored[rows])
+    if memory.log_prior is None:
+        return vectors
+    prior = memory.log_prior if rows is None else memory.log_prior[rows]
+    finite = prior.where(prior > -torch.inf, prior[prior > -torch.inf].min() if bool((prior > -torch.inf).any()) else 0)
+    return torch.cat([vectors, (finite / memory.separation.beta).unsqueeze(-1).to(vectors)], dim=-1)
+
+
+def paired_scores(similarity: Similarity, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
+    """The scores (b, c) of each query with rows of its own, (b, c)."""
+    single = similarity.rows(rows[0]) if len(rows) else similarity
+    if single is not similarity:  # it knows patterns one by one
+        pairs = zip(rows, queries, strict=True)
+        each = [similarity.rows(own)(patterns[own], query.unsqueeze(0)) for own, query in pairs]
+        return torch.cat(each)
+    stored, asked = patterns[rows], queries.unsqueeze(1)
+    variant = getattr(similarity, "variant", None)
+    if isinstance(similarity, EvidenceSimilarity | LikelihoodSimilarity) and isinstance(variant, FactorisedVariant):
+        return variant.paired_evidence(stored, queries)
+    if isinstance(similarity, AdditiveSimilarity):
+        return similarity.per_dimension(stored, asked).sum(-1).squeeze(1)
+    return similarity(stored, asked).squeeze(1)

@@ -1,0 +1,323 @@
+"""Indexes answer as the memory does, keep what was measured, and say so where they are damaged."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop import _optional
+from ahop.errors import FileFormatError, InvalidValueError, KindError, MissingPackageError, ShapeError, UndefinedError
+from ahop.indexes import ExactIndex, FaissIndex, Index, RerankedIndex, calibrate, index, load_index, save_index
+from ahop.indexes.faiss import GEOMETRIES, KINDS
+from ahop.indexes.outside import log_mass_outside
+from ahop.indexes.reranked import lifted, paired_scores
+from ahop.lifting import lift
+from tests.catalogue import SIMILARITIES, moved_mixture
+from tests.strategies import FEW, Problem, problem, problems, with_gaps
+
+pytest.importorskip("faiss")
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module")
+def memory() -> ahop.AssociativeMemory:
+    patterns = 2 * torch.rand(2000, 16, generator=torch.Generator().manual_seed(0)) - 1
+    pairs = ahop.MixedVariant(0.2, 0.2, 0.2).sample(patterns, 128, seed=1)
+    return ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
+
+
+@pytest.fixture(scope="module")
+def pairs(memory: ahop.AssociativeMemory) -> ahop.Pairs:
+    return ahop.MixedVariant(0.2, 0.2, 0.2).sample(memory.patterns, 100, seed=2)
+
+
+@pytest.fixture
+def exact(memory: ahop.AssociativeMemory) -> RerankedIndex:
+    return index(memory)
+
+
+def found_by(engine: Index, vectors: Tensor, queries: Tensor, k: int = 5) -> float:
+    """The share of the k best rows that the engine finds."""
+    best = (queries @ vectors.mT).topk(k).indices
+    found = engine.search(queries, k).indices
+    return float((found.unsqueeze(-1) == best.unsqueeze(1)).any(-1).double().mean())
+
+
+@settings(max_examples=FEW)
+@given(case=problems, k=st.integers(1, 20), beta=st.sampled_from([None, 0.5, 30.0]))
+def test_an_exact_index_is_a_product_and_its_best(case: Problem, k: int, beta: float | None) -> None:
+    scores = case.queries @ case.patterns.mT
+    found = ExactIndex(case.patterns).search(case.queries, k, beta=beta)
+    best = scores.topk(min(k, len(case.patterns)))
+    assert_close(found.scores, best.values)
+    assert_close(scores.gather(-1, found.indices), best.values)
+    if beta is not None:
+        assert found.log_mass is not None
+        assert_close(found.log_mass, torch.logsumexp(beta * scores, -1), atol=2e-3, rtol=1e-5)
+
+
+def test_an_exact_index_walks_blocks_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = problem(count=3001, dimensions=6, batch=37)
+    monkeypatch.setattr("ahop.indexes.exact.COLUMNS", 700)
+    monkeypatch.setattr("ahop.indexes.exact.ROWS", 10)
+    scores = case.queries @ case.patterns.mT
+    found = ExactIndex(case.patterns).search(case.queries, 7, beta=1.0)
+    assert torch.equal(found.indices, scores.topk(7).indices)
+    assert found.log_mass is not None
+    assert_close(found.log_mass, torch.logsumexp(scores, -1), atol=2e-3, rtol=1e-5)
+    allowed = torch.rand(3001) < 0.01
+    found = ExactIndex(case.patterns).search(case.queries, 7, allowed)
+    assert torch.equal(found.indices, scores.masked_fill(~allowed, -torch.inf).topk(7).indices)
+
+
+@every_kind
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_engines_find_what_a_product_finds(kind: str, geometry: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    places = torch.randn(1500, 15, generator=generator)
+    lifting = lift(ahop.EuclideanSimilarity(), places)
+    vectors, queries = lifting.lift_patterns(places), lifting.lift_queries(places[:50] + 0.1)
+    engine = FaissIndex(vectors, kind, geometry, effort=1000)  # type: ignore[arg-type]
+    # A graph for inner products is known to fail on distances: what calibration is for.
+    # So do codes where one coordinate, the squared length, is much larger than the others.
+    is_coded = kind in ("scan", "ivf_pq")
+    hard = (kind, geometry) == ("hnsw", "inner") or (is_coded and geometry != "distance")
+    least = 0.0 if hard else 0.5 if is_coded else 0.99
+    assert found_by(engine, vectors, queries) >= least
+    found = engine.search(queries, 3)
+    if not is_coded:
+        assert_close(found.scores, (queries @ vectors.mT).gather(-1, found.indices), atol=1e-2, rtol=1e-3)
+
+
+@every_kind
+@pytest.mark.parametrize("count", [1, 2, 17])
+def test_engines_take_few_rows(kind: str, count: int) -> None:
+    vectors = torch.randn(count, 3)
+    engine = FaissIndex(vectors, kind)  # type: ignore[arg-type]
+    found = engine.search(vectors, 5)
+    assert found.indices.shape == (count, min(5, count))
+    assert engine.search(vectors[:0], 1).indices.shape == (0, 1)
+
+
+@every_kind
+def test_engines_answer_only_rows_that_are_allowed_and_take_more(kind: str) -> None:
+    vectors = torch.randn(500, 8)
+    engine = FaissIndex(vectors[:400], kind, effort=100)  # type: ignore[arg-type]
+    engine.add(vectors[400:])
+    allowed = torch.arange(500) % 3 == 0
+    found = engine.search(vectors[:20], 5, allowed).indices
+    assert bool(allowed[found[found >= 0]].all())
+    assert len(engine) == 500
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_pairs_are_scored_as_all_against_all(name: str) -> None:
+    for case in (problem(count=9), with_gaps(problem(count=9), 0.1)):
+        similarity = SIMILARITIES[name](*case.sizes)
+        if name.startswith("likelihood") and "learned" not in name and bool(case.patterns.isnan().any()):
+            continue
+        rows = torch.stack([torch.randperm(9)[:4] for _ in case.queries])
+        with torch.no_grad():
+            whole = similarity(case.patterns, case.queries)
+            assert_close(paired_scores(similarity, case.patterns, rows, case.queries), whole.gather(-1, rows))
+
+
+def test_the_fast_form_of_a_mixture_is_its_slow_one() -> None:
+    case = problem(count=40, dimensions=7, batch=5)
+    variant = moved_mixture(7, gaps_speak=False)
+    stored = case.patterns.view(5, 8, 7)
+    with torch.no_grad():
+        fast = variant.paired_evidence(stored, case.queries)
+    assert_close(fast, variant.evidence_per_dimension(stored, case.queries.unsqueeze(1)).sum(-1).squeeze(1))
+    assert variant.paired_evidence(stored[:0], case.queries[:0]).shape == (0, 8)
+
+
+def test_an_index_answers_as_the_memory(
+    memory: ahop.AssociativeMemory, pairs: ahop.Pairs, exact: RerankedIndex
+) -> None:
+    expected, answer = memory.recall(pairs.queries, k=3), exact.recall(pairs.queries, k=3)
+    assert torch.equal(answer.indices, expected.indices)
+    assert_close(answer.posterior, expected.posterior, atol=0.02, rtol=0)
+    assert_close(answer.patterns, expected.patterns)
+    assert answer.unknown is not None
+    assert_close(answer.unknown, expected.unknown, atol=0.1, rtol=0)
+    as_numpy = exact.recall(pairs.queries.numpy(), k=3)
+    assert isinstance(as_numpy.posterior, np.ndarray)
+    assert exact.recall(pairs.queries[:0]).indices.shape == (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["scan", "ivf_pq", "ivf_flat"])
+def test_probabilities_stay_what_they_were_after_candidates(
+    kind: str, memory: ahop.AssociativeMemory, pairs: ahop.Pairs
+) -> None:
+    lifting = lift(memory.similarity, memory.patterns, pairs.queries)
+    engine = FaissIndex(lifted(memory, lifting), kind, effort=100)  # type: ignore[arg-type]
+    few = RerankedIndex(memory, lifting, engine, candidates=20)
+    expected, answer = memory.recall(pairs.queries), few.recall(pairs.queries)
+    assert float((answer.indices == expected.indices).double().mean()) > 0.95
+    assert float((answer.posterior - expected.posterior).abs().mean()) < 0.02
+
+
+def test_the_mass_outside_is_exact_where_all_rows_were_drawn_and_close_elsewhere() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = 3 * torch.randn(20, 50_000, generator=generator).double()
+    ordered = scores.sort(-1, descending=True).values
+    truth = torch.logsumexp(ordered[:, 50:], -1)
+    whole = log_mass_outside(ordered[:, 49], 50, ordered[:, 50:], 49_950)
+    assert_close(whole, truth, atol=0.05, rtol=0)
+    some = torch.randperm(49_950, generator=generator)[:1024] + 50
+    estimate = log_mass_outside(ordered[:, 49], 50, ordered[:, some], 49_950)
+    assert float((estimate - truth).abs().max()) < 0.5
+    nothing = log_mass_outside(ordered[:, 49], 50, ordered[:, :0], 0)
+    assert bool((nothing == -torch.inf).all())
+
+
+def test_rows_are_added_removed_and_filtered(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
+    colours = np.array(["red", "green"])[np.arange(2000) % 2]
+    built = index(memory, metadata={"colour": colours})
+    answer = built.recall(pairs.queries, k=2, where={"colour": "red"})
+    assert bool((answer.indices % 2 == 0).all())
+    assert bool((built.recall(pairs.queries, where=torch.arange(3)).indices < 3).all())
+    gone = built.recall(pairs.queries[:1]).indices[0]
+    built.remove(gone)
+    assert len(built) == 1999
+    assert int(built.recall(pairs.queries[:1]).indices) != int(gone)
+    rows = built.add(pairs.queries[:2], metadata={"colour": ["blue", "blue"]})
+    assert rows.tolist() == [2000, 2001]
+    only = built.recall(pairs.queries[:2], k=3, where={"colour": {"blue", "none"}})
+    assert only.indices[:, -1].tolist() == [-1, -1]
+    assert sorted(only.indices[0, :2].tolist()) == [2000, 2001]
+    assert_close(only.posterior.sum(-1), torch.ones(2))
+    assert len(memory) == 2000  # the memory that was given is left as it was
+
+
+def test_what_does_not_fit_is_said(memory: ahop.AssociativeMemory, exact: RerankedIndex) -> None:
+    with pytest.raises(ShapeError, match="one for each row"):
+        index(memory, metadata={"colour": [1, 2]})
+    with pytest.raises(InvalidValueError, match="the columns are"):
+        exact.recall(memory.patterns[:1], where={"size": 3})
+    with pytest.raises(InvalidValueError, match="the columns"):
+        exact.add(memory.patterns[:1], metadata={"size": [3]})
+    with pytest.raises(ShapeError, match="a flag for each row"):
+        exact.recall(memory.patterns[:1], where=torch.ones(3, dtype=torch.bool))
+    with pytest.raises(InvalidValueError, match="every stored pattern"):
+        exact.remove(torch.arange(2000))
+    with pytest.raises(InvalidValueError, match="rows of the memory"):
+        RerankedIndex(memory, exact.lifting, ExactIndex(torch.zeros(3, exact.lifting.size)))
+
+
+def test_a_prior_is_one_more_coordinate(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
+    prior = torch.randn(2000).log_softmax(0)
+    prior[7] = -torch.inf
+    with_prior = ahop.AssociativeMemory(memory.patterns, memory.similarity, memory.separation, log_prior=prior)
+    expected, answer = with_prior.recall(pairs.queries, k=2), index(with_prior).recall(pairs.queries, k=2)
+    assert torch.equal(answer.indices, expected.indices)
+    assert_close(answer.posterior, expected.posterior, atol=0.03, rtol=0)
+
+
+def test_footprints_rerank_what_an_additive_similarity_brings(
+    memory: ahop.AssociativeMemory, pairs: ahop.Pairs
+) -> None:
+    footprints = ahop.fit(ahop.zoo.a_hop(memory.patterns), pairs=pairs, progress=False)
+    with pytest.raises(UndefinedError, match="rerank them with this one"):
+        index(footprints)
+    built = index(footprints, candidate_similarity=memory.similarity)
+    agree = built.recall(pairs.queries).indices == footprints.recall(pairs.queries).indices
+    assert float(agree.double().mean()) > 0.95
+
+
+def test_calibration_measures_picks_and_keeps(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
+    built = calibrate(memory, samples=64, kinds=["scan", "ivf_flat"])
+    assert {each.geometry for each in built.curve} == {"augmented", "inner"}
+    assert built.index.settings()["kind"] in ("scan", "ivf_flat")
+    assert all(0 <= each.hit <= 1 and each.seconds > 0 and each.rows == 2000 for each in built.curve)
+    right = built.recall(pairs.queries).indices[:, 0] == pairs.origins
+    best = memory.recall(pairs.queries).indices[:, 0] == pairs.origins
+    assert float(right.double().mean()) >= 0.97 * float(best.double().mean())
+
+
+def test_calibration_refuses_what_misses_the_target(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
+    with pytest.raises(UndefinedError, match="No setting finds"):
+        calibrate(memory, pairs, kinds=["scan"], candidates=1, budget=1e-12)
+    plain = ahop.AssociativeMemory(memory.patterns, ahop.EuclideanSimilarity())
+    with pytest.raises(KindError, match="give `pairs="):
+        calibrate(plain)
+    built = calibrate(plain, pairs, target=0.5, kinds=["ivf_flat"])
+    assert {each.geometry for each in built.curve} == {"augmented", "inner", "distance"}
+
+
+def test_engines_are_tried_on_a_part_and_built_on_all(
+    memory: ahop.AssociativeMemory, pairs: ahop.Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ahop.indexes.calibrating.TRIED_ROWS", 300)
+    monkeypatch.setattr("ahop.indexes.calibrating.EXACT_COUNT", 1000)
+    built = calibrate(memory, pairs, kinds=["scan"], geometries=["augmented"])
+    assert [each.rows == 2000 for each in built.curve] == [False, True]
+    assert len(index(memory, pairs).curve) > 0
+
+
+@pytest.mark.parametrize("kind", ["exact", "scan", "hnsw"])
+def test_what_is_saved_is_loaded(kind: str, memory: ahop.AssociativeMemory, pairs: ahop.Pairs, tmp_path: Path) -> None:
+    built = index(memory) if kind == "exact" else calibrate(memory, pairs, kinds=[kind], target=0.1)  # type: ignore[list-item]
+    built.remove(torch.tensor([3]))
+    save_index(built, tmp_path / "index")
+    again = load_index(tmp_path / "index", memory)
+    assert again.curve == built.curve
+    expected, answer = built.recall(pairs.queries, k=3), again.recall(pairs.queries, k=3)
+    assert torch.equal(answer.indices, expected.indices)
+    assert torch.equal(answer.posterior, expected.posterior)
+    assert len(again) == 1999
+    assert [each.name for each in tmp_path.iterdir()] == ["index"]
+
+
+def test_every_flipped_byte_is_noticed(tmp_path: Path) -> None:
+    small = ahop.AssociativeMemory(torch.randn(20, 2), ahop.EuclideanSimilarity())
+    built = RerankedIndex(small, lift(small.similarity, small.patterns), FaissIndex(torch.randn(20, 3), "ivf_flat"))
+    path = tmp_path / "index"
+    save_index(built, path)
+    whole = path.read_bytes()
+    generator = np.random.default_rng(0)
+    places = {*range(120), *generator.choice(len(whole), 250).tolist()}
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(generator.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises((FileFormatError, InvalidValueError)):
+            load_index(path, small)
+    path.write_bytes(whole[:-5])
+    with pytest.raises(FileFormatError):
+        load_index(path, small)
+
+
+def test_an_index_of_another_version_is_refused(
+    memory: ahop.AssociativeMemory, exact: RerankedIndex, tmp_path: Path
+) -> None:
+    save_index(exact, tmp_path / "index")
+    other = memory.copy()
+    other.patterns = other.patterns.clone()
+    other.patterns[5, 3] += 1e-3
+    with pytest.raises(InvalidValueError, match="in the same version"):
+        load_index(tmp_path / "index", other)
+    memory.save(tmp_path / "memory")
+    with pytest.raises(FileFormatError):
+        load_index(tmp_path / "memory", memory)
+
+
+def test_without_the_package_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "faiss", None)
+    with pytest.raises(MissingPackageError, match=r"ahop\[index\]"):
+        FaissIndex(torch.randn(9, 2))
+    with pytest.raises(MissingPackageError):
+        _optional.faiss()
+
+
+def test_a_measurement_reads_as_words(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
+    built = calibrate(memory, pairs, kinds=["scan"], geometries=["inner"])
+    assert replace(built.curve[0], hit=0.5).as_words()["hit"] == 0.5
