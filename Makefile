@@ -25,6 +25,7 @@ bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks footprint --json
 	$(PYTHON) -m benchmarks likelihoods --json
 	$(PYTHON) -m benchmarks layers --json
+	$(PYTHON) -m benchmarks scale --json
 
 sanitize:  ## the kernels' tests, with every access to memory checked
 	$(PYTHON) -m venv --clear build/sanitize

@@ -1,0 +1,157 @@
+"""A million patterns, by what was learned: exhaustive and indexed recall beside the bare engines they stand on."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+import ahop
+from ahop.indexes.calibrating import calibrate
+from ahop.indexes.exact import COLUMNS, ROWS, ExactIndex
+from ahop.indexes.reranked import RerankedIndex, lifted
+from ahop.lifting import lift
+from benchmarks.footprint import threads
+from benchmarks.measuring import medians
+
+COUNT, DIMENSIONS, PAIRS, QUERIES = 1_000_000, 64, 512, 1000
+CANDIDATES = 100
+FACTORS, CLUSTERS = 16, 5000
+Result = TypeVar("Result")
+
+
+def measure(full: bool) -> dict[str, object]:
+    """In a process of its own, whose threads sleep while they wait: torch and FAISS each have a pool of them, and one
+    that spins takes the cores from the other.
+    """
+    code = f"import json; from benchmarks.scale import measured; print(json.dumps(measured({full}, {COUNT})))"
+    calm = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+    run = subprocess.run([sys.executable, "-c", code], env=calm, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, object] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def measured(full: bool, count: int) -> dict[str, object]:
+    result: dict[str, object] = {"count": count, "dimensions": DIMENSIONS, "pairs": PAIRS, "queries": QUERIES}
+    with threads(2):
+        result["threads"] = torch.get_num_threads()
+        for name, make in (("structured", structured), ("uniform", uniform)):
+            found = of_patterns(make(count), full)
+            if name == "uniform":
+                found["scan_ratio_to_matmul"] = found.pop("indexed_ratio_to_matmul")
+            else:
+                found.pop("indexed_ratio_to_matmul")
+            result |= {f"{name}_{key}": value for key, value in found.items()}
+    return result
+
+
+def structured(count: int) -> Tensor:
+    """Clusters in a space of few dimensions, squashed to [-1, 1]."""
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(CLUSTERS, FACTORS, generator=generator)
+    places = centres[torch.randint(CLUSTERS, (count,), generator=generator)]
+    places = places + 0.5 * torch.randn(count, FACTORS, generator=generator)
+    mixed = places @ torch.randn(FACTORS, DIMENSIONS, generator=generator) / FACTORS**0.5
+    return torch.tanh(1.5 * mixed + 0.3 * torch.randn(count, DIMENSIONS, generator=generator))
+
+
+def uniform(count: int) -> Tensor:
+    return 2 * torch.rand(count, DIMENSIONS, generator=torch.Generator().manual_seed(0)) - 1
+
+
+def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
+    variant = ahop.MixedVariant(0.3, 0.3, 0.3)
+    pairs, test = variant.sample(patterns, PAIRS, seed=1), variant.sample(patterns, QUERIES, seed=2)
+    memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
+    lifting, seconds_to_lift = _timed(lambda: lift(memory.similarity, patterns, pairs.queries))
+    vectors, seconds_to_lift_all = _timed(lambda: lifted(memory, lifting))
+    asked = lifting.lift_queries(test.queries)
+
+    whole = RerankedIndex(memory, lifting, ExactIndex(vectors), CANDIDATES)
+    repeats = 3 if full else 1
+    bare_scan(vectors, asked[:8])
+    answers: list[ahop.Recall[Tensor]] = []
+    contenders: dict[str, Callable[[], object]] = {
+        "bare": lambda: bare_scan(vectors, asked),
+        "exact": lambda: answers.append(whole.recall(test.queries)),
+    }
+    slow, exact = medians(contenders, repeats), answers[0]
+    euclid = lift(ahop.EuclideanSimilarity(), patterns)
+    plain = ExactIndex(euclid.lift_patterns(patterns))  # no setting of an engine finds more on raw vectors
+    top1_plain = plain.search(euclid.lift_queries(test.queries), 1).indices[:, 0]
+
+    few = {} if full else {"kinds": ("scan", "ivf_pq"), "geometries": ("augmented",)}
+    found, seconds_to_calibrate = _timed(lambda: calibrate(memory, pairs, candidates=CANDIDATES, **few))  # type: ignore[arg-type]
+    indexed = found.recall(test.queries)
+    quick = medians(
+        {"bare": lambda: found.index.search(asked, CANDIDATES), "ours": lambda: found.recall(test.queries)}, 5
+    )
+    right = {
+        name: _right(rows, test.origins) for name, rows in (("exact", exact.indices), ("indexed", indexed.indices))
+    }
+    errors = [
+        _calibration_error(each.posterior[:, 0], ok) for each, ok in zip((exact, indexed), right.values(), strict=True)
+    ]
+    top1_exact, top1_indexed = (float(each.double().mean()) for each in right.values())
+    return {
+        "lifted_dimensions": lifting.size,
+        "lifting_rms_error": round(lifting.rms_error, 3),
+        "top1_exact": round(top1_exact, 3),
+        "top1_indexed": round(top1_indexed, 3),
+        "top1_indexed_share": round(top1_indexed / top1_exact, 4),
+        "top1_plain": round(float((top1_plain == test.origins).double().mean()), 3),
+        "engine": " ".join(f"{key}={value}" for key, value in found.index.settings().items()),
+        "time_ratio_to_bare": round(quick["ours"] / quick["bare"], 2),
+        "exact_ratio_to_matmul": round(slow["exact"] / slow["bare"], 2),
+        "indexed_ratio_to_matmul": round(quick["ours"] / slow["bare"], 3),
+        "calibration_error_exact": round(errors[0], 4),
+        "calibration_error_indexed": round(errors[1], 4),
+        "queries_a_second_exact": round(QUERIES / slow["exact"]),
+        "queries_a_second_indexed": round(QUERIES / quick["ours"]),
+        "seconds_to_lift": round(seconds_to_lift + seconds_to_lift_all, 1),
+        "seconds_to_calibrate": round(seconds_to_calibrate, 1),
+        "curve": [
+            f"{each.kind} {each.geometry} {each.rows} effort {each.effort}: {each.hit:.3f}" for each in found.curve
+        ],
+    }
+
+
+def bare_scan(vectors: Tensor, queries: Tensor) -> Tensor:
+    """What anybody would write: matrix products in blocks, and the best of each and of all."""
+    best = []
+    for row in range(0, len(queries), ROWS):
+        parts = [
+            (queries[row : row + ROWS] @ vectors[column : column + COLUMNS].T).topk(CANDIDATES)
+            for column in range(0, len(vectors), COLUMNS)
+        ]
+        values, places = (torch.cat([getattr(part, name) for part in parts], -1) for name in ("values", "indices"))
+        best.append(places.gather(-1, values.topk(CANDIDATES).indices))
+    return torch.cat(best)
+
+
+def _right(indices: Tensor, origins: Tensor) -> Tensor:
+    return indices[:, 0] == origins
+
+
+def _calibration_error(posterior: Tensor, right: Tensor) -> float:
+    """Expected calibration error over ten bins."""
+    bins = (10 * posterior.double()).long().clamp(0, 9)
+    error = 0.0
+    for number in range(10):
+        here = bins == number
+        if bool(here.any()):
+            error += float(here.double().mean()) * abs(
+                float(posterior[here].double().mean() - right[here].double().mean())
+            )
+    return error
+
+
+def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    started = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - started
