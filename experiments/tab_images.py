@@ -67,7 +67,6 @@ def run(cell: Row, quick: bool) -> list[Row]:
             "accuracy": float((answers == data.test_labels).double().mean()),
             "swayed": float((answers != blind).double().mean()),
             "paper": of_paper.get(cell["model"]),
-            "bayes": None,
             "scaling": f"{recipe.scaling:g}",
         }
     ]

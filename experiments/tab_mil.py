@@ -74,7 +74,6 @@ def run(cell: Row, quick: bool) -> list[Row]:
             "auc": mean(scores),
             "inner_auc": float(np.mean(inner_scores)),
             "paper": PAPER[model].get(cell["dataset"]),
-            "bayes": None,
             "recipes": recipes,
             "epochs": epochs,
         }
