@@ -9,16 +9,15 @@ from typing_extensions import override
 
 from ahop._checks import check_count
 from ahop.compat._core import STD
-from ahop.compat._facts import Facts
 from ahop.compat._hopfield import Hopfield, Numbers
-from ahop.compat._pooling import expanded
+from ahop.compat._owning import Owning, expanded
 from ahop.modulations.base import Modulation
 from ahop.separations.base import Separation
 from ahop.similarities.base import Similarity
 
 
 @final
-class HopfieldLayer(Facts):
+class HopfieldLayer(Owning[Tensor]):
     """State patterns are looked up among stored ones that the layer has learned.
 
     Args:
@@ -115,15 +114,6 @@ class HopfieldLayer(Facts):
         )
         self.reset_parameters()
 
-    @property
-    @override
-    def _source(self) -> Facts:
-        return self.hopfield
-
-    @property
-    def quantity(self) -> int:
-        return self._quantity
-
     def reset_parameters(self) -> None:
         self.hopfield.reset_parameters()
         for table in (self.lookup_weights, self.target_weights):
@@ -139,28 +129,7 @@ class HopfieldLayer(Facts):
         answers: Tensor = self.hopfield(self._prepared(input), stored_pattern_padding_mask, association_mask)
         return answers
 
-    def get_association_matrix(
-        self,
-        input: Tensor,  # noqa: A002
-        stored_pattern_padding_mask: Tensor | None = None,
-        association_mask: Tensor | None = None,
-    ) -> Tensor:
-        """(batch, heads, queries, quantity)."""
-        return self.hopfield.get_association_matrix(
-            self._prepared(input), stored_pattern_padding_mask, association_mask
-        )
-
-    def get_projected_pattern_matrix(
-        self,
-        input: Tensor,  # noqa: A002
-        stored_pattern_padding_mask: Tensor | None = None,
-        association_mask: Tensor | None = None,
-    ) -> Tensor:
-        """(batch, heads, quantity, pattern size)."""
-        return self.hopfield.get_projected_pattern_matrix(
-            self._prepared(input), stored_pattern_padding_mask, association_mask
-        )
-
+    @override
     def _prepared(self, data: Tensor) -> list[Tensor]:
         stored = expanded(self.lookup_weights, data, self.batch_first)
         if self.target_weights is None:

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from ahop._checks import check_count
 from ahop.compat._core import STD
-from ahop.compat._facts import Facts
 from ahop.compat._hopfield import Hopfield, Inputs, Numbers
+from ahop.compat._owning import Owning, expanded
 from ahop.errors import KindError
 from ahop.modulations.base import Modulation
 from ahop.separations.base import Separation
@@ -18,7 +18,7 @@ from ahop.similarities.base import Similarity
 
 
 @final
-class HopfieldPooling(Facts):
+class HopfieldPooling(Owning[Inputs]):
     """Learned state patterns look into the stored ones: a bag of them to one vector.
 
     Called with one tensor for stored pattern and projection, or with both.
@@ -107,15 +107,6 @@ class HopfieldPooling(Facts):
         self.pooling_weights = nn.Parameter(torch.empty(*shape, size or input_size), requires_grad=trainable)
         self.reset_parameters()
 
-    @property
-    @override
-    def _source(self) -> Facts:
-        return self.hopfield
-
-    @property
-    def quantity(self) -> int:
-        return self._quantity
-
     def reset_parameters(self) -> None:
         self.hopfield.reset_parameters()
         nn.init.normal_(self.pooling_weights, std=STD)
@@ -132,28 +123,7 @@ class HopfieldPooling(Facts):
             answers = answers.transpose(0, 1)
         return answers.flatten(-2)
 
-    def get_association_matrix(
-        self,
-        input: Inputs,  # noqa: A002
-        stored_pattern_padding_mask: Tensor | None = None,
-        association_mask: Tensor | None = None,
-    ) -> Tensor:
-        """(batch, heads, quantity, patterns)."""
-        return self.hopfield.get_association_matrix(
-            self._prepared(input), stored_pattern_padding_mask, association_mask
-        )
-
-    def get_projected_pattern_matrix(
-        self,
-        input: Inputs,  # noqa: A002
-        stored_pattern_padding_mask: Tensor | None = None,
-        association_mask: Tensor | None = None,
-    ) -> Tensor:
-        """(batch, heads, patterns, pattern size)."""
-        return self.hopfield.get_projected_pattern_matrix(
-            self._prepared(input), stored_pattern_padding_mask, association_mask
-        )
-
+    @override
     def _prepared(self, data: Inputs) -> list[Tensor]:
         given = [data] * 2 if isinstance(data, Tensor) else list(data)
         if len(given) != 2:
@@ -161,10 +131,3 @@ class HopfieldPooling(Facts):
                 f"`input` must be one tensor, or two: stored pattern, pattern projection; got {len(given)}."
             )
         return [given[0], expanded(self.pooling_weights, given[0], self.batch_first), given[1]]
-
-
-def expanded(table: Tensor, like: Tensor, batch_first: bool) -> Tensor:
-    """The rows that a layer owns, for each sample of the data."""
-    if like.ndim == 2:
-        return table.flatten(0, 1)
-    return table.expand(like.shape[0], -1, -1) if batch_first else table.expand(-1, like.shape[1], -1)

@@ -3,6 +3,8 @@
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -24,6 +26,12 @@ def checked_rows(
     return validate_data(
         estimator, X, dtype=FLOATS, accept_sparse=sparse, ensure_all_finite="allow-nan", copy=copy, reset=reset
     )
+
+
+def dense(rows: Any) -> NDArray[Any]:
+    """An array, of sparse rows too."""
+    array: NDArray[Any] = rows.toarray() if issparse(rows) else rows
+    return array
 
 
 def seed_from(random_state: Any) -> int:

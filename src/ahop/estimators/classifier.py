@@ -22,7 +22,7 @@ from ahop.estimators._columns import CutColumns, StandardColumns, cut_columns, s
 from ahop.estimators._prototypes import SIMILARITIES, Committee, PrototypeNetwork
 from ahop.estimators._threads import threads
 from ahop.estimators._training import losses, passes, usual_batch
-from ahop.estimators._validation import SEEDS, by_name
+from ahop.estimators._validation import SEEDS, by_name, checked_rows, dense
 
 POSITIVE = Interval(Integral, 1, None, closed="left")
 # Rows among which those that stand for the prototypes are looked for.
@@ -184,7 +184,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """How likely each of `classes_` is, (b, c)."""
         check_is_fitted(self)
-        X = validate_data(self, by_name(self, X), reset=False, **ROWS)
+        X = checked_rows(self, X, reset=False, sparse="csr")
         with threads(self.n_jobs), torch.no_grad():
             parts = [self.network_(coordinates).exp() for coordinates in self._coordinates(X)]
         probabilities = torch.cat(parts).double().numpy()
@@ -209,7 +209,11 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Each row once with the weight of all its like, in an order of its own: three copies are a weight of three."""
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         present = weights > 0
-        rows, codes, weights = _dense(X)[present], np.searchsorted(self.classes_, y[present]), weights[present]
+        rows, codes, weights = (
+            dense(X).astype(np.float64)[present],
+            np.searchsorted(self.classes_, y[present]),
+            weights[present],
+        )
         joined = np.column_stack([rows, codes])
         _, first, places = np.unique(joined, axis=0, return_index=True, return_inverse=True)
         together: NDArray[Any] = np.bincount(places.ravel(), weights, minlength=len(first))
@@ -300,8 +304,4 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Blocks of rows as the networks see them."""
         bytes_each = 64 * (X.shape[1] + self.n_prototypes)
         for part in blocks(X.shape[0], bytes_each):
-            yield self.columns_.apply(_dense(X[part]))
-
-
-def _dense(rows: Any) -> NDArray[np.float64]:
-    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+            yield self.columns_.apply(dense(X[part]).astype(np.float64))

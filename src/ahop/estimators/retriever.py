@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -20,7 +19,7 @@ from ahop._numbers import lowest
 from ahop.errors import InvalidValueError, KindError, ShapeError
 from ahop.estimators._posterior import log_posterior
 from ahop.estimators._threads import threads
-from ahop.estimators._validation import by_name, checked_rows
+from ahop.estimators._validation import by_name, checked_rows, dense
 from ahop.memory import AssociativeMemory
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
@@ -110,7 +109,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
             X: (n, d), dense or sparse; NaN where nothing was observed, and zeros are zeros.
             y: (n,), the id of each; several may share one. Default: their row numbers.
         """
-        patterns = _dense(self._validated(X, reset=True))
+        patterns = dense(self._validated(X, reset=True))
         self._named = y is not None
         self._keep_ids(_checked_ids(y, len(patterns), stored=0))
         with threads(self.n_jobs):
@@ -123,7 +122,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
             return self.fit(X, y)
         if (y is not None) != self._named:
             raise InvalidValueError("Pass ids `y` each time or never: row numbers could not be told from names.")
-        patterns = _dense(self._validated(X, reset=False))
+        patterns = dense(self._validated(X, reset=False))
         ids = _checked_ids(y, len(patterns), len(self.memory_))
         self.memory_.add(patterns)
         self._keep_ids(np.concatenate([self.ids_, ids]))
@@ -236,9 +235,9 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         ignored = None if mask is None else _checked_mask(by_name(self, mask), queries.shape)
         row_bytes = queries.dtype.itemsize * (queries.shape[1] + 4 * len(self.memory_))
         for part in blocks(queries.shape[0], row_bytes):
-            dense = _dense(queries[part])
-            dense = dense if ignored is None else np.where(ignored[part], np.nan, dense)
-            yield part, torch.from_numpy(np.require(dense, requirements="W"))
+            shown = dense(queries[part])
+            shown = shown if ignored is None else np.where(ignored[part], np.nan, shown)
+            yield part, torch.from_numpy(np.require(shown, requirements="W"))
 
 
 def _fitted(corruption: Any) -> Any:
@@ -269,11 +268,6 @@ def _checked_mask(mask: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
             f"got dtype {checked.dtype} and shape {checked.shape}."
         )
     return checked
-
-
-def _dense(rows: Any) -> NDArray[Any]:
-    dense: NDArray[Any] = rows.toarray() if issparse(rows) else rows
-    return dense
 
 
 def _guessed_beta(memory: AssociativeMemory) -> float:
