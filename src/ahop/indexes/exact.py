@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from ahop._blocks import blocks
 from ahop._room import check_room
-from ahop.indexes.base import Found, Index
+from ahop.indexes.base import Found, Index, stacked
 
 # Scores of one block: rows for the matrix product to be fast, columns for the search of the best to be worth it.
 ROWS, COLUMNS = 128, 32768
@@ -42,12 +42,7 @@ class ExactIndex(Index):
         if not parts:
             empty = queries.new_empty(0, k)
             return Found(empty.long(), empty, None if beta is None else queries.new_empty(0))
-        masses = [part.log_mass for part in parts if part.log_mass is not None]
-        return Found(
-            torch.cat([part.indices for part in parts]),
-            torch.cat([part.scores for part in parts]),
-            torch.cat(masses) if masses else None,
-        )
+        return stacked(parts)
 
     @override
     def add(self, vectors: Tensor) -> None:

@@ -9,15 +9,14 @@ from torch import Tensor
 from ahop._blocks import blocks
 from ahop._checks import as_queries, as_rows, check_count, check_kind, same_kind
 from ahop._typing import Array, Kind, Queries, Scores
-from ahop.calibration import features_of
 from ahop.errors import InvalidValueError
-from ahop.indexes.base import Found, Index
+from ahop.indexes.base import Background, Found, Index, stacked
+from ahop.indexes.merging import best_of, posterior_of, sharpness
 from ahop.indexes.metadata import Metadata, Where
 from ahop.indexes.outside import log_mass_outside
 from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory, Recall
-from ahop.separations.softmax import Softmax
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.base import Similarity
 from ahop.variants.base import FactorisedVariant
@@ -79,16 +78,8 @@ class RerankedIndex:
         """
         checked = as_queries(queries, self.memory.patterns)
         k = min(check_count("k", k), len(self.removed))
-        allowed = ~self.removed if bool(self.removed.any()) else None
-        if where is not None:
-            asked_for = self.metadata.allowed(where, len(self.removed))
-            allowed = asked_for if allowed is None else asked_for & allowed
-        parts = [self._recall(checked[rows], k, allowed) for rows in blocks(len(checked), 1, BATCH)]
-        indices = torch.cat([part[0] for part in parts]) if parts else torch.empty(0, k, dtype=torch.long)
-        posterior = torch.cat([part[1] for part in parts]) if parts else checked.new_empty(0, k)
-        unknown = None
-        if self.memory.detector is not None:
-            unknown = torch.cat([part[2] for part in parts]) if parts else checked.new_empty(0)
+        found = self._search(checked, max(k, self.candidates), where)
+        indices, posterior, unknown = posterior_of(found, self.memory, k)
         patterns = self.memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
         return Recall(
             same_kind(indices, queries),
@@ -96,6 +87,13 @@ class RerankedIndex:
             same_kind(patterns, queries),
             None if unknown is None else same_kind(unknown, queries),
         )
+
+    @torch.no_grad()
+    def search(self, queries: Array, k: int, where: Where | None = None) -> Found:
+        """The k best rows of each query with their exact scores, and what all rows weigh: parts of a larger answer."""
+        checked = as_queries(queries, self.memory.patterns)
+        k = min(check_count("k", k), len(self.removed))
+        return best_of(self._search(checked, max(k, self.candidates), where), k)
 
     def add(self, patterns: Array, metadata: Mapping[str, Any] | None = None) -> Tensor:
         """Store more patterns behind the others; answers their rows."""
@@ -127,36 +125,39 @@ class RerankedIndex:
         self._drawn = rows
         self._drawn_vectors = lifted(self.memory, self.lifting, rows)
 
-    def _recall(self, queries: Queries, k: int, allowed: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, posterior, and the probability of an unknown origin, of a few queries."""
-        beta = self.memory.separation.beta if isinstance(self.memory.separation, Softmax) else 1.0
-        asked = self._asked(queries)
+    def _search(self, queries: Queries, wanted: int, where: Where | None) -> Found:
+        """The candidates of each query with their exact scores, and what all rows weigh."""
+        allowed = ~self.removed if bool(self.removed.any()) else None
+        if where is not None:
+            asked_for = self.metadata.allowed(where, len(self.removed))
+            allowed = asked_for if allowed is None else asked_for & allowed
+        parts = [self._search_few(queries[rows], wanted, allowed) for rows in blocks(len(queries), 1, BATCH)]
+        if not parts:
+            none, nothing = queries.new_empty(0), queries.new_empty(0, min(wanted, len(self.removed)))
+            background = None if self.memory.detector is None else Background(none, none, none, len(self))
+            return Found(nothing.long(), nothing, none, background)
+        return stacked(parts)
+
+    def _search_few(self, queries: Queries, wanted: int, allowed: Tensor | None) -> Found:
+        beta, asked = sharpness(self.memory), self._asked(queries)
         count = len(self.removed) if allowed is None else int(allowed.sum())
-        wanted = max(k, self.candidates)
         if allowed is not None and count <= FEW * wanted:
             found = Found(allowed.nonzero().mT.expand(len(queries), -1), queries.new_zeros(len(queries), count))
         else:
             found = self.index.search(asked, wanted, allowed, beta if self.index.is_exhaustive else None)
         exact = self._exact(queries, found.indices)
-        mass, features = self._outside(queries, asked, exact, found.indices, allowed, count, beta)
+        drawn = None
         if found.log_mass is not None:
-            mass = _rest(found, exact, beta)
-        best = exact.topk(min(k, exact.shape[1]), dim=-1)
-        if isinstance(self.memory.separation, Softmax) or not self.memory.separation.is_distribution:
-            log_mass = torch.logaddexp(torch.logsumexp(beta * exact, -1), mass)
-            posterior = (beta * best.values - log_mass.unsqueeze(-1)).exp()
+            rest = _rest(found, exact, beta)
         else:
-            posterior = self.memory.separation(exact).gather(-1, best.indices)
-        indices = found.indices.gather(-1, best.indices).masked_fill(torch.isneginf(best.values), -1)
-        short = k - indices.shape[1]
-        if short > 0:
-            indices, posterior = (
-                torch.nn.functional.pad(x, (0, short), value=v) for x, v in ((indices, -1), (posterior, 0))
-            )
-        unknown = queries.new_zeros(len(queries))
+            drawn = self._of_drawn(queries, asked)
+            rest = self._outside(exact, drawn, found.indices, allowed, count, beta)
+        log_mass, background = torch.logaddexp(torch.logsumexp(beta * exact, -1), rest), None
         if self.memory.detector is not None:
-            unknown = self.memory.detector.of_features(features).to(queries)
-        return indices, posterior.nan_to_num(0), unknown
+            drawn = self._of_drawn(queries, asked) if drawn is None else drawn
+            plain = rest if beta == 1 else self._outside(exact, drawn, found.indices, allowed, count, 1.0)
+            background = Background(plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
+        return Found(found.indices, exact, log_mass, background)
 
     def _asked(self, queries: Queries) -> Tensor:
         asked = self.lifting.lift_queries(queries)
@@ -175,44 +176,27 @@ class RerankedIndex:
             scores = scores + self.memory.log_prior[known] / self.memory.separation.beta
         return scores.masked_fill(indices < 0, -torch.inf)
 
-    def _of_drawn(self, queries: Queries, some: slice) -> Scores:
-        """The memory's scores of some of the drawn rows, (b, m)."""
+    def _of_drawn(self, queries: Queries, asked: Tensor) -> Scores:
+        """The scores of the drawn rows, (b, m): lifted ones, moved by what lifting leaves out in a few of them."""
+        drawn = asked @ self._drawn_vectors.mT
+        some = slice(None, None, max(1, len(self._drawn) // COMPARED))
         rows = self._drawn[some]
-        scores = self.memory.similarity.rows(rows)(self._stored[rows], queries)
-        if self.memory.log_prior is None:
-            return scores
-        return scores + self.memory.log_prior[rows] / self.memory.separation.beta
+        exact = self.memory.similarity.rows(rows)(self._stored[rows], queries)
+        if self.memory.log_prior is not None:
+            exact = exact + self.memory.log_prior[rows] / self.memory.separation.beta
+        return drawn.add_((exact - drawn[:, some]).mean(-1, keepdim=True))
 
     def _outside(
-        self,
-        queries: Queries,
-        asked: Tensor,
-        exact: Scores,
-        candidates: Tensor,
-        allowed: Tensor | None,
-        count: int,
-        beta: float,
-    ) -> tuple[Tensor, Tensor]:
-        """The logarithm of the mass that is no candidate, (b,), and what a detector of unknown queries looks at."""
-        chosen = (candidates >= 0).sum(-1).max() if candidates.numel() else torch.zeros(())
-        drawn = asked @ self._drawn_vectors.mT
-        compared = slice(None, None, max(1, len(self._drawn) // COMPARED))
-        drawn += (self._of_drawn(queries, compared) - drawn[:, compared]).mean(
-            -1, keepdim=True
-        )  # what lifting leaves out
-        free = drawn
-        if allowed is not None:
-            free = drawn.masked_fill(~allowed[self._drawn], -torch.inf)
+        self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int, beta: float
+    ) -> Tensor:
+        """The logarithm of the mass that is no candidate, (b,)."""
+        free = drawn if allowed is None else drawn.masked_fill(~allowed[self._drawn], -torch.inf)
         places = torch.searchsorted(self._drawn, candidates.contiguous()).clamp_max(len(self._drawn) - 1)
         taken = torch.zeros_like(free).scatter_add_(-1, places, (self._drawn[places] == candidates).to(free))
         free = free.masked_fill(taken > 0, -torch.inf)
-        ordered = exact.masked_fill(torch.isneginf(exact), torch.inf).amin(-1)  # the last candidate that there is
-        number, left = int(chosen), max(0, count - int(chosen))
-        mass = log_mass_outside(beta * ordered, max(1, number), beta * free, left)
-        if self.memory.detector is None:
-            return mass, mass
-        plain = mass if beta == 1 else log_mass_outside(ordered, max(1, number), free, left)
-        return mass, features_of(exact, plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
+        last = exact.masked_fill(torch.isneginf(exact), torch.inf).amin(-1)  # the last candidate that there is
+        number = int((candidates >= 0).sum(-1).max()) if candidates.numel() else 0
+        return log_mass_outside(beta * last, max(1, number), beta * free, max(0, count - number))
 
 
 def _rest(found: Found, exact: Scores, beta: float) -> Tensor:
