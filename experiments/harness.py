@@ -92,8 +92,11 @@ def _runs(experiment: Experiment, cells: list[Row], quick: bool, jobs: int) -> I
         return
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         running = {pool.submit(experiment.run, cell, quick): cell for cell in cells}
-        for finished in as_completed(running):
-            yield {"cell": running[finished], "rows": finished.result()}
+        try:
+            for finished in as_completed(running):
+                yield {"cell": running[finished], "rows": finished.result()}
+        finally:
+            pool.shutdown(cancel_futures=True)  # hours of cells that nobody would keep after one has failed
 
 
 def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bool, count: int, started: float) -> Row:

@@ -56,7 +56,7 @@ def _tuned(contender: Contender, start: Pipeline, X: Any, y: Any, seed: int, qui
         n_candidates=2 if quick else SETTINGS,
         factor=4,
         min_resources=200 if quick else FEW_ROWS,
-        max_resources=800 if quick else MORE_ROWS,
+        max_resources=min(800 if quick else MORE_ROWS, len(X)),
         cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed),
         scoring="roc_auc",  # of so few rows, accuracies tell more about chance than about settings
         refit=False,
@@ -79,7 +79,7 @@ EXPERIMENT = Experiment(
     notes=(
         f"Each seed sets {TEST_SHARE:.0%} of the rows aside for testing. Every model gets the same budget: {SETTINGS} "
         f"settings drawn from its space, judged by their AUC in {FOLDS}-fold cross-validation on {FEW_ROWS} training "
-        f"rows, the best two again on {MORE_ROWS}; the winner is fitted to all training rows. M-, K2- and A-Hop are "
+        f"rows, the best two again on {MORE_ROWS}, or all there are; the winner is fitted to all training rows. M-, K2- and A-Hop are "
         "the paper's classifier; `ahop` is `PrototypeClassifier` with what was added to it. `seconds` is tuning, "
         "fitting and answering on one thread. What was added was worked out on the split of seed 0; its test rows "
         "were seen then. The paper does not say which of its figures are accuracies and which are areas; it has 35 "
