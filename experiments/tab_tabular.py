@@ -79,10 +79,10 @@ EXPERIMENT = Experiment(
     notes=(
         f"Each seed sets {TEST_SHARE:.0%} of the rows aside for testing. Every model gets the same budget: {SETTINGS} "
         f"settings drawn from its space, judged by their AUC in {FOLDS}-fold cross-validation on {FEW_ROWS} training "
-        f"rows, the best two again on {MORE_ROWS}, or all there are; the winner is fitted to all training rows. M-, K2- and A-Hop are "
-        "the paper's classifier; `ahop` is `PrototypeClassifier` with what was added to it. `seconds` is tuning, "
-        "fitting and answering on one thread. What was added was worked out on the split of seed 0; its test rows "
-        "were seen then. The paper does not say which of its figures are accuracies and which are areas; it has 35 "
-        "features of Vaccine, there are 32 here."
+        f"rows, the best two again on {MORE_ROWS}, or all there are; the winner is fitted to all training rows. M-, "
+        "K2- and A-Hop are the paper's classifier; `ahop` is `PrototypeClassifier` with what was added to it. "
+        "`seconds` is tuning, fitting and answering on one thread. What was added was worked out on the split of seed "
+        "0; its test rows were seen then. The paper does not say which of its figures are accuracies and which are "
+        "areas; it has 35 features of Vaccine, there are 32 here."
     ),
 )
