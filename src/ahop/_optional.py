@@ -25,6 +25,38 @@ def faiss() -> ModuleType:
     return found
 
 
+def lance() -> ModuleType:
+    """`lance`, for durable tables of patterns."""
+    try:
+        import lance
+        import lance.file
+        import lance.optimize
+    except ImportError as error:
+        raise _missing("pylance", "store") from error
+    found: ModuleType = lance
+    return found
+
+
+def pyarrow() -> ModuleType:
+    """`pyarrow`, which comes with `lance`: columns as it takes and gives them."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise _missing("pylance", "store") from error
+    found: ModuleType = pyarrow
+    return found
+
+
+def psycopg() -> ModuleType:
+    """`psycopg`, for PostgreSQL."""
+    try:
+        import psycopg
+        import psycopg.sql  # a part of its own, which the package does not bring along
+    except ImportError as error:
+        raise _missing("psycopg", "pg") from error
+    return psycopg
+
+
 def pandas() -> ModuleType:
     """`pandas`, for tables with names and categories."""
     try:

@@ -39,3 +39,7 @@ class FileFormatError(AhopError, ValueError):
 
 class RoomError(AhopError, MemoryError):
     """What is asked for would not fit into the memory that is free."""
+
+
+class ConflictError(AhopError, RuntimeError):
+    """Other writers were in the way, again and again."""

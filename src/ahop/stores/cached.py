@@ -1,0 +1,148 @@
+"""An index of one version of a table, kept in files that can always be built anew."""
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
+from json import dumps
+from pathlib import Path
+from typing import Any, final
+from uuid import uuid4
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ahop._archive import describe
+from ahop._checks import as_rows, same_kind
+from ahop._component import Component
+from ahop._typing import Kind
+from ahop.errors import FileFormatError, InvalidValueError
+from ahop.indexes.files import load_index, save_index
+from ahop.indexes.reranked import RerankedIndex
+from ahop.memory import AssociativeMemory, Recall
+from ahop.stores.flushing import flush
+from ahop.stores.models import over
+from ahop.stores.tables import Rows
+
+
+@final
+class StoredIndex:
+    """Answers from one version of a table, by way of an index; rows are named by their numbers in the table.
+
+    Attributes:
+        index: what brings the candidates and reranks them; its rows are those of `ids`.
+        ids: (n,) the number of each row.
+        version: of the table.
+    """
+
+    def __init__(
+        self, index: RerankedIndex, ids: Tensor, version: int, find: Callable[[Mapping[str, object]], Tensor]
+    ) -> None:
+        self.index, self.ids, self.version = index, ids, version
+        self._find = find
+        self._sorted = ids.sort()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def recall(self, queries: Kind, k: int = 1, where: Mapping[str, object] | None = None) -> Recall[Kind]:
+        """The k stored patterns that each query most likely came from.
+
+        Args:
+            where: columns and the values that they may have: only such rows are answered.
+        """
+        rows = None if where is None else self._rows(self._find(where))
+        found = self.index.recall(queries, k, rows)
+        indices = torch.as_tensor(found.indices)
+        ids = self.ids[indices.clamp_min(0)].masked_fill(indices < 0, -1)
+        return Recall(same_kind(ids, queries), found.posterior, found.patterns, found.unknown)
+
+    def _rows(self, ids: Tensor) -> Tensor:
+        """Where in the index these numbers stand."""
+        return as_rows("where", self._sorted.indices[torch.searchsorted(self._sorted.values, ids)], len(self))
+
+
+def cached_index(
+    build: Callable[[AssociativeMemory], RerankedIndex],
+    model: AssociativeMemory,
+    batches: Iterable[Rows],
+    count: int,
+    folder: Path | None,
+    name: str,
+    key: str,
+) -> RerankedIndex:
+    """The index that lies in the folder, if it is whole and of this version; else a new one, which is put there.
+
+    Args:
+        build: makes the index of a memory.
+        model: what the memory has learned.
+        batches: its patterns.
+        name: of the version.
+        key: of how the index is built.
+    """
+    if folder is None:
+        return build(over(model, torch.cat([rows.patterns for rows in batches])))
+    folder.mkdir(parents=True, exist_ok=True)
+    patterns, path = folder / f"{name}.patterns", folder / f"{name}-{key}.index"
+    shape = (count, model.patterns.shape[1])
+    if path.exists() and patterns.exists():
+        try:
+            return load_index(path, over(model, _mapped(patterns, shape)))
+        except (FileFormatError, InvalidValueError, OSError) as error:
+            warnings.warn(
+                f"The index `{path}` is built anew, as it cannot be used: {error}", RuntimeWarning, stacklevel=4
+            )
+    # The patterns may be what is damaged: they come from the table again.
+    _write(patterns, batches)
+    built = build(over(model, _mapped(patterns, shape)))
+    save_index(built, path)
+    return built
+
+
+def digest_of(options: Mapping[str, object]) -> str:
+    """What tells one way to build an index from another."""
+    found = blake2b(digest_size=8)
+    for name in sorted(options):
+        found.update(f"{name}=".encode())
+        _feed(found, options[name])
+    return found.hexdigest()
+
+
+def _feed(found: Any, value: object) -> None:
+    if isinstance(value, Component):
+        found.update(dumps(describe(value), sort_keys=True).encode())
+        for name, tensor in sorted(value.state_dict().items()):
+            found.update(name.encode())
+            _feed(found, tensor)
+    elif isinstance(value, Tensor | np.ndarray):
+        array = np.ascontiguousarray(value.detach().cpu().numpy() if isinstance(value, Tensor) else value)
+        found.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    elif isinstance(value, tuple):
+        for each in value:
+            _feed(found, each)
+    else:
+        found.update(repr(value).encode())
+
+
+def _mapped(path: Path, shape: tuple[int, int]) -> Tensor:
+    """The patterns, left on the disk until they are looked at. Nothing that is written to them reaches the file."""
+    if path.stat().st_size != 4 * shape[0] * shape[1]:
+        raise FileFormatError(f"`{path}` has another size than {shape[0]} patterns of {shape[1]} dimensions.")
+    return torch.from_numpy(np.memmap(path, dtype=np.float32, mode="c", shape=shape))
+
+
+def _write(path: Path, batches: Iterable[Rows]) -> None:
+    """Beside, then into place, as all files here."""
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        with beside.open("xb") as file:
+            for rows in batches:
+                file.write(rows.patterns.numpy().tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    flush(path.parent)

@@ -1,0 +1,103 @@
+"""What can happen to a table. Each function makes one new version of the newest one, or none."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop import _optional
+from ahop._typing import Array, Patterns
+from ahop.errors import InvalidValueError
+from ahop.memory import AssociativeMemory
+from ahop.stores.committing import Writer
+from ahop.stores.models import describe_model, remove_models, words_of
+from ahop.stores.tables import ID, ids_of, table_of
+
+# The words of Lance for rows that were to be new and are not.
+FOUND = "found matching row"
+# So many numbers are named in a complaint.
+NAMED = 5
+
+
+def add_rows(
+    writer: Writer, table: Any, patterns: Patterns, ids: Tensor | None, metadata: Mapping[str, Any] | None
+) -> Tensor:
+    known = ids_of(table.scanner(columns=[ID]).to_table())
+    if ids is None:
+        start = int(known.max()) + 1 if len(known) else 0
+        numbers = torch.arange(start, start + len(patterns))
+    else:
+        numbers = ids
+        _refuse_known(numbers, known)
+    rows = table_of(table.schema.remove_metadata(), numbers, patterns, metadata)
+    if not len(numbers):
+        return numbers
+    try:
+        writer.merge(table, lambda builder: builder.when_matched_fail().when_not_matched_insert_all(), rows)
+    except OSError as error:
+        if FOUND not in str(error):
+            raise
+        # Another writer took these numbers since we looked: with numbers of ours it is the next look that decides.
+        raise OSError(f"concurrent writers add the same numbers: {error}") from error
+    return numbers
+
+
+def upsert_rows(
+    writer: Writer, table: Any, patterns: Patterns, ids: Tensor, metadata: Mapping[str, Any] | None
+) -> None:
+    rows = table_of(table.schema.remove_metadata(), ids, patterns, metadata)
+    if len(ids):
+        writer.merge(table, lambda builder: builder.when_matched_update_all().when_not_matched_insert_all(), rows)
+
+
+def remove_rows(writer: Writer, table: Any, ids: Tensor) -> None:
+    known = ids_of(table.scanner(columns=[ID]).to_table())
+    strange = ids[~torch.isin(ids, known)]
+    if len(strange):
+        raise InvalidValueError(f"`ids` must be in the table; not there: {_some(strange)}.")
+    if len(ids) == len(known):
+        raise InvalidValueError("`ids` names every stored pattern; a store keeps at least one.")
+    if len(ids):
+        rows = _optional.pyarrow().table({ID: ids.numpy()})
+        writer.merge(table, lambda builder: builder.when_matched_delete(), rows)
+
+
+def replace_model(writer: Writer, table: Any, model: AssociativeMemory) -> None:
+    words = words_of(table.schema, writer.place)
+    described = describe_model(model, writer.place, words["table"])
+    if writer.flusher is not None:
+        writer.flusher.flush_data()
+    table.update_schema_metadata(described)
+    if writer.flusher is not None:
+        writer.flusher.flush_versions()
+
+
+def compact(writer: Writer, table: Any, keep: timedelta, fragment_rows: int) -> None:
+    compaction = _optional.lance().optimize.Compaction
+    plan = compaction.plan(table, {"target_rows_per_fragment": fragment_rows})
+    done = [task.execute(table) for task in plan.tasks]
+    if writer.flusher is not None:
+        writer.flusher.flush_data()
+    if done:
+        compaction.commit(table, done)
+    writer.flush()
+    table.checkout_latest()
+    table.cleanup_old_versions(older_than=keep)
+    if writer.place.folder is not None:  # elsewhere another writer may be about to name a file that none names yet
+        named = [words_of(table.checkout_version(each["version"]).schema, writer.place) for each in table.versions()]
+        remove_models(writer.place, {words["file"] for words in named if "file" in words})
+
+
+def _refuse_known(ids: Array, known: Tensor) -> None:
+    there = torch.as_tensor(ids)[torch.isin(torch.as_tensor(ids), known)]
+    if len(there):
+        raise InvalidValueError(
+            f"`ids` must be new; already there: {_some(there)}. `upsert` stores new patterns under old numbers."
+        )
+
+
+def _some(ids: Tensor) -> str:
+    shown = ", ".join(str(each) for each in ids[:NAMED].tolist())
+    return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED} more"

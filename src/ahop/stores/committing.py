@@ -1,0 +1,76 @@
+"""New versions of a table: durable before they are acknowledged, and none that another writer's would spoil."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from ahop import _optional
+from ahop.errors import ConflictError
+from ahop.stores.flushing import Flusher
+from ahop.stores.locking import locked
+from ahop.stores.places import Place
+
+Result = TypeVar("Result")
+# How often a change is tried where other writers keep committing, and the first pause in seconds, which then doubles.
+TRIALS, PAUSE = 8, 0.02
+# The words of Lance for a change that did not get through because of another.
+CONFLICTS = ("conflict", "concurrent", "Incompatible transaction")
+
+
+class Writer:
+    """Commits to one table.
+
+    On a local disk writers take turns: data are flushed, the version is committed, its head is flushed. Elsewhere a
+    commit is durable once it is acknowledged, and Lance notices writers that change the same rows.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.flusher = None if place.folder is None else Flusher(place.folder)
+
+    def merge(self, table: Any, how: Callable[[Any], Any], rows: Any) -> dict[str, int]:
+        """Merge rows by their numbers into the newest version; to be called within `turn`."""
+        builder = how(table.merge_insert("id"))
+        if self.flusher is None:
+            counts: dict[str, int] = builder.execute(rows)
+            return counts
+        transaction, counts = builder.execute_uncommitted(rows)
+        self.flusher.flush_data()
+        _optional.lance().LanceDataset.commit(table, transaction)
+        self.flusher.flush_versions()
+        table.checkout_latest()
+        return counts
+
+    def change(self, table: Any, change: Callable[[Any], Result]) -> Result:
+        """A change of the newest version, tried again where other writers were faster."""
+        for trial in range(TRIALS):
+            with self.turn(table):
+                try:
+                    return change(table)
+                except OSError as error:
+                    if not any(word in str(error) for word in CONFLICTS):
+                        raise
+                    failure = error
+            time.sleep(PAUSE * 2**trial)
+        raise ConflictError(
+            f"Other writers changed `{self.place.address}` each time: {TRIALS} trials failed. Try again when fewer "
+            "write, or write more rows at a time."
+        ) from failure
+
+    @contextmanager
+    def turn(self, table: Any) -> Iterator[None]:
+        """The table in its newest version, and on a local disk no other writer."""
+        if self.place.folder is None:
+            table.checkout_latest()
+            yield
+            return
+        with locked(self.place.folder):
+            table.checkout_latest()
+            yield
+
+    def flush(self) -> None:
+        """Everything, in the right order."""
+        if self.flusher is not None:
+            self.flusher.flush_data()
+            self.flusher.flush_versions()

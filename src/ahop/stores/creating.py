@@ -1,0 +1,93 @@
+"""A new table, which is there as a whole or not at all."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+
+from ahop import _optional
+from ahop._checks import check_count, check_kind
+from ahop._room import check_room
+from ahop._typing import Array
+from ahop.errors import InvalidValueError
+from ahop.memory import AssociativeMemory
+from ahop.stores.committing import Writer
+from ahop.stores.flushing import flush
+from ahop.stores.lance import LanceStore, open_store
+from ahop.stores.models import as_model, describe_model
+from ahop.stores.places import Address, Place
+from ahop.stores.tables import as_ids, as_stored, schema_of, table_of
+
+
+def create(
+    path: Address,
+    memory: AssociativeMemory,
+    ids: Array | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    fragment_rows: int = 2**20,
+    storage_options: Mapping[str, str] | None = None,
+) -> LanceStore:
+    """A new table with the patterns of a memory, and all that the memory has learned.
+
+    Args:
+        path: a folder that is not there yet, or the address of an object store (`s3://`, `gs://`, `az://`).
+        ids: whole numbers, one for each pattern; default 0, 1, 2, ...
+        metadata: columns of words, numbers, or true and false, one entry for each pattern. Those that are added later
+            have the same columns.
+        fragment_rows: how many rows a part of the table has at most. Machines share a table by its parts.
+        storage_options: what the object store asks for.
+
+    Raises:
+        UndefinedError: the memory has a prior, or weights, for each pattern by itself.
+    """
+    place = Place.of(path, storage_options)
+    model = as_model(check_kind("memory", memory, AssociativeMemory))
+    check_room(2 * memory.patterns.nbytes, f"{len(memory)} patterns on their way")
+    patterns = as_stored(memory.patterns)
+    numbers = torch.arange(len(patterns)) if ids is None else as_ids(ids, len(patterns))
+    rows = check_count("fragment_rows", fragment_rows)
+    if place.folder is None:
+        return LanceStore(_write(place, model, numbers, patterns, metadata, rows), place)
+    _refuse_used(place.folder)
+    place.folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = place.folder.with_name(f".{place.folder.name}.{uuid4().hex}")
+    try:
+        staged = Place.of(beside, storage_options)
+        _write(staged, model, numbers, patterns, metadata, rows)
+        Writer(staged).flush()
+        try:
+            beside.rename(place.folder)
+        except OSError:
+            _refuse_used(place.folder)  # somebody was faster
+            raise
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    flush(place.folder.parent)
+    return open_store(path, storage_options=storage_options)
+
+
+def _write(
+    place: Place,
+    model: AssociativeMemory,
+    ids: torch.Tensor,
+    patterns: torch.Tensor,
+    metadata: Mapping[str, Any] | None,
+    rows: int,
+) -> Any:
+    words = describe_model(model, place, uuid4().hex)
+    schema = schema_of(patterns.shape[1], metadata or {}, words)
+    return _optional.lance().write_dataset(
+        table_of(schema, ids, patterns, metadata),
+        place.address,
+        max_rows_per_file=rows,
+        storage_options=place.options,
+    )
+
+
+def _refuse_used(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidValueError(f"`path` must be new; `{folder}` is there already. Open it with `open_store`.")

@@ -1,0 +1,58 @@
+"""From the caches of the system to the disk: Lance writes files and leaves it to others to make them durable."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+VERSIONS = "_versions"
+# Folders of a table whose files nobody needs after a power cut.
+PASSING = {"_cache"}
+
+
+class Flusher:
+    """Sees to it that the files of one table are on its disk.
+
+    Files that others wrote are flushed as well, as new versions stand on them; each file once, as none ever changes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._flushed: set[tuple[str, int, int]] = set()
+
+    def flush_data(self) -> None:
+        """All but the heads of versions: to be done before a version is committed that needs them."""
+        for folder in self._folders():
+            if folder.name != VERSIONS:
+                self._flush(folder)
+
+    def flush_versions(self) -> None:
+        """The heads of versions: to be done before a version is acknowledged."""
+        self._flush(self.folder / VERSIONS)
+
+    def _folders(self) -> Iterator[Path]:
+        yield self.folder
+        for each in os.scandir(self.folder):
+            if each.is_dir() and each.name not in PASSING:
+                yield Path(each.path)
+
+    def _flush(self, folder: Path) -> None:
+        """The new files of a folder, then their names."""
+        for each in os.scandir(folder):
+            if each.is_file():
+                known = each.stat()
+                file = (each.path, known.st_ino, known.st_mtime_ns)
+                if file not in self._flushed:
+                    flush(Path(each.path))
+                    self._flushed.add(file)
+        flush(folder)
+
+
+def flush(path: Path) -> None:
+    """A file, or the names in a folder; those only where a folder can be flushed."""
+    if path.is_dir() and os.name != "posix":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,303 @@
+"""Durable tables of patterns, and of what was learned about them."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, final
+
+from torch import Tensor
+
+from ahop._checks import as_queries, check_count, same_kind
+from ahop._room import check_room
+from ahop._typing import Array, Kind
+from ahop.errors import InvalidValueError, ShapeError, UndefinedError
+from ahop.indexes.calibrating import index
+from ahop.memory import AssociativeMemory, Recall
+from ahop.similarities.base import Similarity
+from ahop.stores.cached import StoredIndex, cached_index, digest_of
+from ahop.stores.changing import add_rows, compact, remove_rows, replace_model, upsert_rows
+from ahop.stores.committing import Writer
+from ahop.stores.filters import as_filter
+from ahop.stores.mending import open_table
+from ahop.stores.models import as_model, over, read_model, words_of
+from ahop.stores.places import Address, Place
+from ahop.stores.streaming import stream
+from ahop.stores.tables import ID, PATTERN, Rows, as_ids, as_stored, batches_of, ids_of, rows_of
+from ahop.variants.base import Pairs, Variant
+
+CACHE = "_cache"
+# What is read of the table at a time.
+BATCH_BYTES = 16 * 2**20
+KEPT = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Version:
+    """One state of a table: its number, when it was written, and how many patterns it has."""
+
+    number: int
+    when: datetime
+    rows: int
+
+
+@final
+class LanceStore:
+    """Patterns, columns that are known of each, and a model, in a table that many can write to.
+
+    `create` makes one and `open_store` opens it. A handle sees one version until it writes or is refreshed. What was
+    acknowledged is durable. Answers name patterns by their `ids`.
+    """
+
+    def __init__(self, table: Any, place: Place, is_fixed: bool = False) -> None:
+        self.place = place
+        self._table, self._is_fixed, self._writer = table, is_fixed, Writer(place)
+        self._known_model: tuple[str, AssociativeMemory] | None = None
+        words_of(table.schema, place)
+
+    def __len__(self) -> int:
+        return int(self._table.count_rows())
+
+    def __repr__(self) -> str:
+        return f"LanceStore({self.place.address!r}, version={self.version}, rows={len(self)})"
+
+    @property
+    def version(self) -> int:
+        """The version that this handle sees."""
+        return int(self._table.version)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self._table.schema.field(PATTERN).type.list_size)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the metadata."""
+        return [name for name in self._table.schema.names if name not in (ID, PATTERN)]
+
+    # Versions.
+
+    def versions(self) -> list[Version]:
+        """Those that can be opened, oldest first."""
+        found = [(each["version"], each["timestamp"], each["metadata"]) for each in self._table.versions()]
+        return [Version(int(number), when.astimezone(UTC), int(facts["total_rows"])) for number, when, facts in found]
+
+    def at(self, version: int) -> "LanceStore":
+        """The table as it was, patterns and model, to read only."""
+        try:
+            table = self._table.checkout_version(version)
+        except (OSError, ValueError) as error:
+            kept = [each.number for each in self.versions()]
+            raise InvalidValueError(f"`version` must be one of {kept}, which are kept; got {version!r}.") from error
+        return LanceStore(table, self.place, is_fixed=True)
+
+    def refresh(self) -> None:
+        """See the newest version, whoever wrote it."""
+        self._check_open()
+        self._table.checkout_latest()
+
+    # Reading.
+
+    def fragments(self) -> list[int]:
+        """The parts that the table is stored in, for those who share the work."""
+        return [int(each.fragment_id) for each in self._table.get_fragments()]
+
+    def rows(self, fragments: Sequence[int] | None = None) -> Rows:
+        """The patterns of the table, or of some of its parts, with their numbers and metadata."""
+        parts = self._parts(fragments)
+        count = len(self) if parts is None else sum(each.count_rows() for each in parts)
+        check_room(2 * count * (4 * self.dimensions + 16), f"{count} patterns of {self.dimensions} dimensions")
+        if parts is not None and not parts:
+            return rows_of(self._table.schema.empty_table(), self.dimensions)
+        return rows_of(self._table.scanner(fragments=parts, scan_in_order=True).to_table(), self.dimensions)
+
+    def model(self) -> AssociativeMemory:
+        """What was learned, over one row of zeros."""
+        words = words_of(self._table.schema, self.place)
+        if self._known_model is None or self._known_model[0] != words["digest"]:
+            self._known_model = words["digest"], read_model(words, self.place)
+        return self._known_model[1]
+
+    def memory(self, fragments: Sequence[int] | None = None) -> AssociativeMemory:
+        """The model over the patterns of the table, or of some of its parts; its rows are those of `rows`."""
+        patterns = self.rows(fragments).patterns
+        if not len(patterns):
+            raise ShapeError("`fragments` must hold at least one pattern, as a memory does; got none.")
+        return over(self.model(), patterns)
+
+    def recall(
+        self,
+        queries: Kind,
+        k: int = 1,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+    ) -> Recall[Kind]:
+        """The k stored patterns that each query most likely came from, as the memory over all of them answers.
+
+        The whole table passes by in batches, so it may be larger than memory. For many queries build an `index`.
+
+        Args:
+            where: columns and the values that they may have, one or several: only such rows are answered, and the
+                posterior is among them. Beyond those there are, the number is -1.
+            groups: where each query comes from, if the memory was fitted with groups.
+        """
+        model, count = self.model(), len(self)
+        checked = as_queries(queries, model.patterns)
+        sql = None if where is None else as_filter(where, self._table.schema)
+        best = stream(
+            model, checked, min(check_count("k", k), max(1, count)), lambda: self._batches(sql), count, groups
+        )
+        return Recall(
+            same_kind(best.ids, queries),
+            same_kind(best.posterior, queries),
+            same_kind(best.patterns, queries),
+            None if best.unknown is None else same_kind(best.unknown, queries),
+        )
+
+    def index(
+        self,
+        pairs: Pairs | tuple[Array, Array] | None = None,
+        *,
+        variant: Variant | None = None,
+        tolerance: float = 0.05,
+        candidates: int = 100,
+        candidate_similarity: Similarity | None = None,
+        cache: str | os.PathLike[str] | None = None,
+    ) -> StoredIndex:
+        """An index of the version that this handle sees; the arguments are those of `ahop.indexes.index`.
+
+        It is kept in files and found there again. They are a cache: where one is damaged it is built anew, with a
+        warning. The patterns that are reranked stay on the disk until they are looked at.
+
+        Args:
+            cache: the folder for these files. If None, `_cache` in the table's own folder; and no files where the
+                table is in none.
+        """
+        options = {
+            "pairs": (pairs.queries, pairs.origins) if isinstance(pairs, Pairs) else pairs,
+            "variant": variant,
+            "tolerance": tolerance,
+            "candidates": candidates,
+            "candidate_similarity": candidate_similarity,
+        }
+        ids = ids_of(self._table.scanner(columns=[ID], scan_in_order=True).to_table())
+        if not len(ids):
+            raise ShapeError("An index holds at least one pattern, and the table has none. `add` some first.")
+        chosen = None if cache is None else Path(cache)
+        if chosen is None and self.place.folder is not None:
+            chosen = self.place.folder / CACHE
+        built = cached_index(
+            lambda memory: index(
+                memory,
+                pairs,
+                variant=variant,
+                tolerance=tolerance,
+                candidates=candidates,
+                candidate_similarity=candidate_similarity,
+            ),
+            self.model(),
+            self._batches(None),
+            len(ids),
+            chosen,
+            self._name(),
+            digest_of(options),
+        )
+        return StoredIndex(built, ids, self.version, self._find)
+
+    # Writing.
+
+    def add(self, patterns: Array, ids: Array | None = None, metadata: Mapping[str, Any] | None = None) -> Tensor:
+        """Store more patterns; answers their numbers.
+
+        Args:
+            ids: whole numbers that are not in the table yet; if None, they go on after the largest.
+            metadata: the columns of the table, one entry for each pattern.
+
+        Raises:
+            InvalidValueError: some of the numbers are there already. Nothing is stored then.
+        """
+        self._check_open()
+        stored = as_stored(patterns, self.dimensions)
+        given = None if ids is None else as_ids(ids, len(stored))
+        return self._writer.change(self._table, lambda table: add_rows(self._writer, table, stored, given, metadata))
+
+    def upsert(self, patterns: Array, ids: Array, metadata: Mapping[str, Any] | None = None) -> None:
+        """Store these patterns under these numbers, in the place of what was there."""
+        self._check_open()
+        stored = as_stored(patterns, self.dimensions)
+        numbers = as_ids(ids, len(stored))
+        self._writer.change(self._table, lambda table: upsert_rows(self._writer, table, stored, numbers, metadata))
+
+    def remove(self, ids: Array) -> None:
+        """Forget these patterns. Older versions keep them until `compact`."""
+        self._check_open()
+        numbers = as_ids(ids)
+        self._writer.change(self._table, lambda table: remove_rows(self._writer, table, numbers))
+
+    def learn(self, memory: AssociativeMemory) -> None:
+        """Put the model of this memory in the place of the one before; the patterns stay as they are."""
+        self._check_open()
+        model = as_model(memory)
+        if model.patterns.shape[1] != self.dimensions:
+            raise ShapeError(
+                f"`memory` must be of {self.dimensions} dimensions, as the stored patterns are; "
+                f"got {model.patterns.shape[1]}."
+            )
+        self._writer.change(self._table, lambda table: replace_model(self._writer, table, model))
+
+    def compact(self, keep: timedelta = KEPT, fragment_rows: int = 2**20) -> None:
+        """Join small parts, and drop versions that are older than `keep`: handles that still read them fail then."""
+        self._check_open()
+        rows = check_count("fragment_rows", fragment_rows)
+        self._writer.change(self._table, lambda table: compact(self._writer, table, keep, rows))
+        if self.place.folder is not None:
+            kept = tuple(f"v{each.number}-" for each in self.versions())
+            for file in (self.place.folder / CACHE).glob("v*"):
+                if not file.name.startswith(kept):
+                    file.unlink(missing_ok=True)
+
+    def _check_open(self) -> None:
+        if self._is_fixed:
+            raise UndefinedError(
+                f"This handle stays at version {self.version} and only reads. Open the table without a `version`."
+            )
+
+    def _batches(self, sql: str | None) -> Iterator[Rows]:
+        return batches_of(self._table, max(1, BATCH_BYTES // (4 * self.dimensions)), sql)
+
+    def _find(self, where: Mapping[str, object]) -> Tensor:
+        return ids_of(self._table.scanner(columns=[ID], filter=as_filter(where, self._table.schema)).to_table())
+
+    def _parts(self, fragments: Sequence[int] | None) -> list[Any] | None:
+        if fragments is None:
+            return None
+        known = {int(each.fragment_id): each for each in self._table.get_fragments()}
+        missing = [each for each in fragments if int(each) not in known]
+        if missing:
+            raise InvalidValueError(f"`fragments` must be among {sorted(known)} of this version; got {missing}.")
+        return [known[int(each)] for each in fragments]
+
+    def _name(self) -> str:
+        """Of this version in the names of files. A number that was torn away may be given anew: the change tells."""
+        words = words_of(self._table.schema, self.place)
+        change = self._table.read_transaction(self.version)
+        told = {"table": words["table"], "model": words["digest"], "change": None if change is None else change.uuid}
+        return f"v{self.version}-{digest_of(told)}"
+
+
+def open_store(
+    path: Address, version: int | None = None, storage_options: Mapping[str, str] | None = None
+) -> LanceStore:
+    """A table that `create` made.
+
+    Where a power cut has torn the newest version of a table on a local disk, the one before is opened, with a warning:
+    nothing that was acknowledged is lost by it.
+
+    Args:
+        path: a folder, or the address of an object store (`s3://`, `gs://`, `az://`).
+        version: an older one, to read only; None for the newest.
+        storage_options: what the object store asks for.
+    """
+    place = Place.of(path, storage_options)
+    return LanceStore(open_table(place, version), place, is_fixed=version is not None)

@@ -1,0 +1,87 @@
+"""Opening a table whose newest version did not reach the disk: its head is put aside, the version before is opened."""
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from ahop import _optional
+from ahop.errors import DataNotFoundError, FileFormatError, InvalidValueError
+from ahop.stores.flushing import VERSIONS, flush
+from ahop.stores.locking import locked
+from ahop.stores.places import Place
+
+HEAD = re.compile(r"(\d{20})\.manifest")
+# Lance names heads by how far their version lies below this, so that the newest comes first.
+LARGEST = 2**64 - 1
+MAGIC = b"LANC"
+
+
+def open_table(place: Place, version: int | None = None) -> Any:
+    """The table in this version; in the newest that is whole if None."""
+    if version is not None:
+        try:
+            return _open(place, version)
+        except (OSError, ValueError) as error:
+            raise InvalidValueError(
+                f"`version` must be one of those that `{place.address}` keeps; {version} cannot be read: {error}"
+            ) from error
+    if place.folder is not None:
+        _put_torn_heads_aside(place, place.folder)
+    try:
+        return _open(place, None)
+    except (OSError, ValueError) as error:
+        raise DataNotFoundError(
+            f"`{place.address}` holds no table that can be opened: {error}. `create` makes one."
+        ) from error
+
+
+def heads(folder: Path) -> list[tuple[int, Path]]:
+    """The versions of a table and their files, newest first."""
+    where = folder / VERSIONS
+    named = ((HEAD.fullmatch(each.name), each) for each in (where.iterdir() if where.is_dir() else ()))
+    return sorted(((LARGEST - int(found[1]), path) for found, path in named if found), reverse=True)
+
+
+def _put_torn_heads_aside(place: Place, folder: Path) -> None:
+    found = heads(folder)
+    if not found or _is_whole(place, *found[0]):
+        return
+    with locked(folder):  # a head that is being written is not torn
+        found = heads(folder)
+        torn = []
+        for number, path in found:
+            if _is_whole(place, number, path):
+                break
+            torn.append((number, path))
+        if len(torn) == len(found):
+            raise FileFormatError(
+                f"`{folder}` has no version whose head can be read, and was left as it is. Restore it from a copy."
+            )
+        for number, path in torn:
+            aside = path.with_name(f"{path.name}.{uuid4().hex[:8]}.torn")
+            path.rename(aside)
+            warnings.warn(
+                f"Version {number} of `{folder}` was never finished: its head is put aside as `{aside.name}`, and the "
+                "version before is opened. What was acknowledged is in it.",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        flush(folder / VERSIONS)
+
+
+def _is_whole(place: Place, number: int, path: Path) -> bool:
+    """Whether a head reads as the version that its name says. Lance itself takes zeros for an empty version 0."""
+    try:
+        with path.open("rb") as head:
+            head.seek(-len(MAGIC), 2)
+            if head.read() != MAGIC:
+                return False
+        return int(_open(place, number).version) == number
+    except (OSError, ValueError):
+        return False
+
+
+def _open(place: Place, version: int | None) -> Any:
+    return _optional.lance().dataset(place.address, version=version, storage_options=place.options)

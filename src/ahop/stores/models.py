@@ -1,0 +1,139 @@
+"""What a memory has learned, without its patterns: kept with each version of a table."""
+
+import json
+import tempfile
+from base64 import b64decode, b64encode
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+
+from ahop import _optional
+from ahop._checks import check_kind
+from ahop.errors import FileFormatError, UndefinedError
+from ahop.loading import load as read_memory
+from ahop.memory import AssociativeMemory
+from ahop.similarities.base import Similarity
+from ahop.stores.places import Place
+
+FORMAT = 1
+WORDS = "ahop"
+FOLDER = "_models"
+# A larger model gets a file of its own: what is in the words of a table is written again with every version.
+LARGEST_IN_WORDS = 32 * 2**10
+
+
+def as_model(memory: AssociativeMemory) -> AssociativeMemory:
+    """The memory with one row of zeros in the place of its patterns."""
+    check_kind("memory", memory, AssociativeMemory)
+    if memory.log_prior is not None:
+        raise UndefinedError(
+            "A memory with a `log_prior` has a number for each of its patterns, which a store does not keep. Build it "
+            "without one, or keep it in one file by `memory.save`."
+        )
+    similarities = [memory.similarity, *(each for each in memory.by_group if isinstance(each, Similarity))]
+    for similarity in similarities:
+        if similarity.rows(slice(0, 1)) is not similarity:
+            raise UndefinedError(
+                f"{similarity!r} has weights for each of its patterns, which a store does not keep. Fit a similarity "
+                "that all patterns share, or keep the memory in one file by `memory.save`."
+            )
+    return over(memory, torch.zeros(1, memory.patterns.shape[1]))
+
+
+def over(model: AssociativeMemory, patterns: torch.Tensor) -> AssociativeMemory:
+    """The model with these patterns."""
+    memory = model.copy()
+    memory.patterns = patterns
+    return memory
+
+
+def to_bytes(model: AssociativeMemory) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        model.save(path)
+        return path.read_bytes()
+
+
+def from_bytes(content: bytes, where: str) -> AssociativeMemory:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        path.write_bytes(content)
+        try:
+            model = read_memory(path)
+        except FileFormatError as error:
+            raise FileFormatError(f"`{where}` carries a model that this release cannot read: {error}") from error
+        # Tensors that are read lie in a mapping of the file, which is about to go.
+        return over(model, model.patterns.clone())
+
+
+def describe_model(model: AssociativeMemory, place: Place, table: str) -> dict[str, str]:
+    """The words of a table that carry a model, or name its file, which is then written."""
+    content = to_bytes(model)
+    found: dict[str, object] = {"format": FORMAT, "table": table, "digest": digest(content)}
+    if place.is_in_memory or len(content) <= LARGEST_IN_WORDS:
+        found["model"] = b64encode(content).decode()
+    else:
+        found["file"] = f"{FOLDER}/{uuid4().hex}.ahop"
+        with tempfile.NamedTemporaryFile() as beside:
+            beside.write(content)
+            beside.flush()
+            _files(place).upload_file(beside.name, found["file"])
+    return {WORDS: json.dumps(found)}
+
+
+def words_of(schema: Any, place: Place) -> dict[str, Any]:
+    """What a table says of itself."""
+    try:
+        words: dict[str, Any] = json.loads((schema.metadata or {})[WORDS.encode()])
+        version = words["format"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise FileFormatError(
+            f"`{place.address}` is a table, but not one that `ahop.stores.create` made: it carries no model."
+        ) from error
+    if version != FORMAT:
+        raise FileFormatError(
+            f"`{place.address}` has format {version!r}; this release reads format {FORMAT}. Update ahop to read newer "
+            "tables."
+        )
+    return words
+
+
+def read_model(words: dict[str, Any], place: Place) -> AssociativeMemory:
+    """The model that the words of a table carry or name."""
+    try:
+        content = b64decode(words["model"]) if "model" in words else _download(words["file"], place)
+    except (KeyError, ValueError, OSError) as error:
+        raise FileFormatError(f"The model of `{place.address}` cannot be read: {error}") from error
+    if digest(content) != words.get("digest"):
+        raise FileFormatError(
+            f"The model of `{place.address}` is damaged: its checksum does not fit. Open an older version, or "
+            "`learn` anew."
+        )
+    return from_bytes(content, place.address)
+
+
+def digest(content: bytes) -> str:
+    return blake2b(content, digest_size=32).hexdigest()
+
+
+def remove_models(place: Place, kept: set[str]) -> None:
+    """Remove the files of models that no version names any more."""
+    files = _files(place)
+    for each in files.list(FOLDER) if not place.is_in_memory else ():
+        name = f"{FOLDER}/{Path(each).name}"
+        if name not in kept:
+            files.delete_file(name)
+
+
+def _download(name: str, place: Place) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "model"
+        _files(place).download_file(name, str(target))
+        return target.read_bytes()
+
+
+def _files(place: Place) -> Any:
+    return _optional.lance().file.LanceFileSession(place.address, storage_options=place.options)

@@ -1,0 +1,40 @@
+"""Where a table lies: a folder of this machine, or anywhere that Lance can write to."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+Address = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The address of a table.
+
+    Attributes:
+        address: as Lance wants it.
+        folder: the same on a local disk, where what is durable is ours to see to; None for object stores, where what
+            was acknowledged is durable.
+        options: what the object store asks for: keys, regions, endpoints.
+    """
+
+    address: str
+    folder: Path | None
+    options: dict[str, str] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, address: Address, options: Mapping[str, str] | None = None) -> "Place":
+        words = os.fspath(address)
+        given = None if options is None else dict(options)
+        if words.startswith("file://"):
+            words = unquote(urlsplit(words).path)
+        if "://" in words:
+            return cls(words, None, given)
+        folder = Path(words).absolute()  # the process may go elsewhere later
+        return cls(str(folder), folder, given)
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self.address.startswith("memory://")

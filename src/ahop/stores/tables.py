@@ -1,0 +1,169 @@
+"""Rows as Arrow has them, and as torch has them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ahop import _optional
+from ahop._checks import as_patterns
+from ahop._numbers import distinct, saturate
+from ahop._typing import Array, Patterns
+from ahop.errors import InvalidValueError, KindError, ShapeError
+
+ID, PATTERN = "id", "pattern"
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# With it, Lance itself notices when two writers add the same number at the same time.
+KEY = {b"lance-schema:unenforced-primary-key": b"true"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Stored patterns.
+
+    Attributes:
+        ids: (n,) int64.
+        patterns: (n, d) float32.
+        metadata: the other columns by name, as numpy arrays (n,).
+    """
+
+    ids: Tensor
+    patterns: Tensor
+    metadata: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def as_stored(patterns: Array, dimensions: int | None = None) -> Patterns:
+    """Patterns in float32, NaN where nothing was observed; zero rows only where it is known how long they are."""
+    given = patterns if dimensions is None or len(patterns) else torch.zeros(1, _width(patterns))
+    tensor = saturate(as_patterns(given), torch.float32)
+    if dimensions is not None and tensor.shape[1] != dimensions:
+        raise ShapeError(
+            f"`patterns` must have shape (n, {dimensions}), as the stored patterns have d={dimensions}; "
+            f"got shape {tuple(tensor.shape)}."
+        )
+    return tensor.detach().cpu()[: len(patterns)].contiguous()
+
+
+def as_ids(ids: Array, count: int | None = None) -> Tensor:
+    """Whole numbers from 0, none twice; as many as there are patterns if `count` is given."""
+    tensor = torch.as_tensor(ids).cpu()
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
+        if tensor.numel():
+            raise KindError(
+                f"`ids` must be whole numbers; got dtype {tensor.dtype}. Names belong into a column of the `metadata`."
+            )
+        tensor = tensor.long()
+    if tensor.ndim != 1 or (count is not None and len(tensor) != count):
+        wanted = "one axis" if count is None else f"shape ({count},), one for each pattern"
+        raise ShapeError(f"`ids` must have {wanted}; got shape {tuple(tensor.shape)}.")
+    tensor = tensor.long()
+    if len(tensor) and int(tensor.min()) < 0:
+        raise InvalidValueError(f"`ids` must be zero or larger; got {int(tensor.min())}.")
+    if len(distinct(tensor)[0]) != len(tensor):
+        raise InvalidValueError("`ids` must differ from one another; some are there twice.")
+    return tensor
+
+
+def schema_of(dimensions: int, columns: Mapping[str, Any], words: dict[str, str]) -> Any:
+    """The columns of a new table, and the words that it carries."""
+    arrow = _optional.pyarrow()
+    fields = [
+        arrow.field(ID, arrow.int64(), nullable=False, metadata=KEY),
+        arrow.field(PATTERN, arrow.list_(arrow.float32(), dimensions), nullable=False),
+    ]
+    for name, values in columns.items():
+        if name in (ID, PATTERN) or not NAME.fullmatch(name):
+            raise InvalidValueError(
+                f"`metadata` has a column {name!r}: names are letters, digits and underscores, and not 'id' or "
+                "'pattern'. Give it another name."
+            )
+        fields.append(arrow.field(name, _kind(name, values)))
+    return arrow.schema(fields, metadata=words)
+
+
+def table_of(schema: Any, ids: Tensor, patterns: Patterns, metadata: Mapping[str, Any] | None) -> Any:
+    """Rows for a table with these columns."""
+    arrow = _optional.pyarrow()
+    columns, given = schema.names[2:], metadata or {}
+    if set(given) != set(columns):
+        raise InvalidValueError(
+            f"`metadata` must have the columns {sorted(columns)}, as the rows before; got {sorted(given)}."
+        )
+    numbers = arrow.array(patterns.numpy().reshape(-1))
+    arrays = [arrow.array(ids.numpy()), arrow.FixedSizeListArray.from_arrays(numbers, patterns.shape[1])]
+    arrays += [_column(name, given[name], schema.field(name).type, len(ids)) for name in columns]
+    return arrow.table(arrays, schema=schema)
+
+
+def ids_of(table: Any) -> Tensor:
+    return torch.from_numpy(np.array(table[ID].to_numpy()))
+
+
+def rows_of(table: Any, dimensions: int) -> Rows:
+    """A table, or a batch of one, as tensors of its own."""
+    column = table[PATTERN]
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
+    patterns = torch.empty(table.num_rows, dimensions)
+    start = 0
+    for chunk in chunks:
+        numbers = chunk.flatten().to_numpy(zero_copy_only=False)
+        patterns[start : start + len(chunk)] = torch.from_numpy(np.array(numbers).reshape(-1, dimensions))
+        start += len(chunk)
+    others = [name for name in table.schema.names if name not in (ID, PATTERN)]
+    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in others}
+    return Rows(ids_of(table), patterns, columns)
+
+
+def batches_of(dataset: Any, rows: int, where: str | None, fragments: list[Any] | None = None) -> Iterator[Rows]:
+    """Numbers and patterns, so many rows at a time, in their order."""
+    dimensions = dataset.schema.field(PATTERN).type.list_size
+    scanner = dataset.scanner(
+        columns=[ID, PATTERN], filter=where, batch_size=rows, batch_readahead=1, fragments=fragments, scan_in_order=True
+    )
+    for batch in scanner.to_batches():
+        for start in range(0, batch.num_rows, rows):
+            yield rows_of(batch.slice(start, rows), dimensions)
+
+
+def _width(patterns: Array) -> int:
+    return patterns.shape[1] if patterns.ndim == 2 else 0
+
+
+def _kind(name: str, values: Any) -> Any:
+    arrow = _optional.pyarrow()
+    kind = _as_arrow(name, values, None).type
+    for of_kind, stored in (
+        (arrow.types.is_boolean, arrow.bool_()),
+        (arrow.types.is_integer, arrow.int64()),
+        (arrow.types.is_floating, arrow.float64()),
+        (arrow.types.is_string, arrow.string()),
+        (arrow.types.is_large_string, arrow.string()),
+    ):
+        if of_kind(kind):
+            return stored
+    raise KindError(f"`metadata[{name!r}]` must hold words, numbers, or true and false; got {kind}.")
+
+
+def _column(name: str, values: Any, kind: Any, count: int) -> Any:
+    column = _as_arrow(name, values, kind)
+    if len(column) != count:
+        raise ShapeError(f"`metadata[{name!r}]` must have shape ({count},), one for each row; got ({len(column)},).")
+    return column
+
+
+def _as_arrow(name: str, values: Any, kind: Any) -> Any:
+    arrow = _optional.pyarrow()
+    plain = values.numpy() if isinstance(values, Tensor) else values
+    plain = plain.tolist() if isinstance(plain, np.ndarray) and plain.dtype.kind in "UO" else plain
+    try:
+        return arrow.array(plain, type=kind, from_pandas=False)
+    except (arrow.ArrowException, OverflowError, TypeError, ValueError) as error:
+        wanted = "one kind" if kind is None else f"the kind {kind}, as the rows before"
+        raise KindError(f"`metadata[{name!r}]` must hold values of {wanted}: {error}") from error
