@@ -15,7 +15,8 @@ import ahop
 from ahop import _optional
 from ahop.errors import FileFormatError, InvalidValueError, KindError, MissingPackageError, ShapeError, UndefinedError
 from ahop.indexes import ExactIndex, FaissIndex, Index, RerankedIndex, calibrate, index, load_index, save_index
-from ahop.indexes.faiss import GEOMETRIES, KINDS
+from ahop.indexes.faiss import KINDS
+from ahop.indexes.geometry import GEOMETRIES
 from ahop.indexes.outside import log_mass_outside
 from ahop.indexes.reranked import lifted, paired_scores
 from ahop.lifting import lift
@@ -132,12 +133,24 @@ def test_pairs_are_scored_as_all_against_all(name: str) -> None:
 
 def test_the_fast_form_of_a_mixture_is_its_slow_one() -> None:
     case = problem(count=40, dimensions=7, batch=5)
-    variant = moved_mixture(7, gaps_speak=False)
-    stored = case.patterns.view(5, 8, 7)
-    with torch.no_grad():
-        fast = variant.paired_evidence(stored, case.queries)
-    assert_close(fast, variant.evidence_per_dimension(stored, case.queries.unsqueeze(1)).sum(-1).squeeze(1))
-    assert variant.paired_evidence(stored[:0], case.queries[:0]).shape == (0, 8)
+    gappy = with_gaps(case.patterns, 0.2)
+    rows = torch.randint(40, (5, 19), generator=torch.Generator().manual_seed(0))
+    for signs in (False, True):
+        variant = moved_mixture(7, signs=signs, gaps_speak=False)
+        for patterns in (case.patterns, gappy, case.patterns.double()):
+            queries = with_gaps(case.queries, 0.2).to(patterns)
+            with torch.no_grad():
+                fast = variant.paired_evidence(patterns, rows, queries)
+            slow = variant.evidence_per_dimension(patterns[rows], queries.unsqueeze(1)).sum(-1).squeeze(1)
+            assert_close(fast, slow)
+        assert variant.paired_evidence(case.patterns, rows[:0], case.queries[:0]).shape == (0, 19)
+
+
+def test_rows_that_are_not_there_are_refused_by_the_kernel() -> None:
+    case, variant = problem(count=4, dimensions=3, batch=1), moved_mixture(3, gaps_speak=False)
+    for row in (-1, 4):
+        with pytest.raises((ValueError, IndexError)), torch.no_grad():
+            variant.paired_evidence(case.patterns, torch.tensor([[row]]), case.queries)
 
 
 def test_an_index_answers_as_the_memory(

@@ -14,7 +14,8 @@ from ahop._typing import Array
 from ahop.errors import KindError, UndefinedError
 from ahop.fitting.pairs import GivenPairs, PairSource
 from ahop.indexes.exact import ExactIndex
-from ahop.indexes.faiss import FaissIndex, Geometry, Kind
+from ahop.indexes.faiss import FaissIndex, Kind
+from ahop.indexes.geometry import Geometry
 from ahop.indexes.reranked import RerankedIndex, lifted
 from ahop.lifting import lift
 from ahop.liftings.base import Lifting

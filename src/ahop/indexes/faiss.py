@@ -14,11 +14,10 @@ from ahop._checks import check_choice, check_count
 from ahop._room import check_room
 from ahop.errors import InvalidValueError, UndefinedError
 from ahop.indexes.base import Found, Index
+from ahop.indexes.geometry import BLOCK, GEOMETRIES, Geometry, Placing
 
 Kind: TypeAlias = Literal["scan", "ivf_pq", "ivf_flat", "hnsw"]
-Geometry: TypeAlias = Literal["inner", "augmented", "distance"]
 KINDS: tuple[Kind, ...] = ("scan", "ivf_pq", "ivf_flat", "hnsw")
-GEOMETRIES: tuple[Geometry, ...] = ("augmented", "inner", "distance")
 
 # FAISS wants this many rows to learn each list from; more make it no better.
 ROWS_A_LIST = 40
@@ -26,7 +25,6 @@ ROWS_A_LIST = 40
 ROWS_OF_CODES = 8192
 # Links of a node of the graph, and how widely they are looked for.
 LINKS, BREADTH = 16, 60
-BLOCK = 65536
 
 
 @final
@@ -58,13 +56,7 @@ class FaissIndex(Index):
         self.lists = 1 if kind == "scan" else min(check_count("lists", lists or root), most)
         default = 1 if kind == "scan" else 128 if kind == "hnsw" else max(1, self.lists // 8)
         self.effort = check_count("effort", effort or default)
-        self.centre = torch.zeros(vectors.shape[1])
-        if geometry != "distance":  # the same vector taken off every row is a number for each query
-            self.centre = vectors.mean(0, dtype=torch.float64).float()
-        self.radius = 0.0
-        if geometry == "augmented":
-            parts = (vectors[at : at + BLOCK] for at in range(0, len(vectors), BLOCK))
-            self.radius = max(float((part.float() - self.centre).norm(dim=-1).max()) for part in parts)
+        self.placing = Placing.of(vectors, geometry)
         size = self._places(vectors[:1]).shape[1]
         row = size // 2 + 16 if "pq" in kind or kind == "scan" else 4 * size + 8 * LINKS
         check_room(len(vectors) * row, f"{len(vectors)} rows of a {kind} index")
@@ -82,7 +74,7 @@ class FaissIndex(Index):
     @override
     def search(self, queries: Tensor, k: int, allowed: Tensor | None = None, beta: float | None = None) -> Found:
         faiss, k = _optional.faiss(), min(k, len(self))
-        asked = self._asked(queries)
+        asked = _even(self.placing.asked(queries)).numpy()
         selector = None
         if allowed is not None:
             bits = np.packbits(allowed.cpu().numpy(), bitorder="little")
@@ -94,7 +86,7 @@ class FaissIndex(Index):
         with threads_of_torch():
             numbers, rows = self.engine.search(asked, k, params=parameters)
         indices, numbers = torch.from_numpy(rows), torch.from_numpy(numbers)
-        scores = self._as_scores(numbers, torch.from_numpy(asked), queries)
+        scores = self.placing.scores(numbers, queries)
         return Found(indices, scores.masked_fill(indices < 0, -torch.inf))
 
     @override
@@ -110,7 +102,8 @@ class FaissIndex(Index):
     @override
     def tensors(self) -> dict[str, Tensor]:
         built = torch.from_numpy(_optional.faiss().serialize_index(self.engine))
-        return {"built": built, "centre": self.centre, "radius": torch.tensor(self.radius, dtype=torch.float64)}
+        radius = torch.tensor(self.placing.radius, dtype=torch.float64)
+        return {"built": built, "centre": self.placing.centre, "radius": radius}
 
     @classmethod
     def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor]) -> "FaissIndex":
@@ -119,13 +112,13 @@ class FaissIndex(Index):
         index.kind = check_choice("kind", settings["kind"], KINDS)
         index.geometry = check_choice("geometry", settings["geometry"], GEOMETRIES)
         index.lists, index.effort = check_count("lists", settings["lists"]), check_count("effort", settings["effort"])
-        index.centre, index.radius = tensors["centre"].float(), float(tensors["radius"])
+        index.placing = Placing(index.geometry, tensors["centre"].float(), float(tensors["radius"]))
         check_room(tensors["built"].nbytes, "the built index")
         try:
             index.engine = _optional.faiss().deserialize_index(tensors["built"].numpy())
         except RuntimeError as error:
             raise InvalidValueError(f"the built index cannot be read: {error}") from error
-        if index.engine.d != index._places(index.centre.unsqueeze(0)).shape[1]:
+        if index.engine.d != index._places(index.placing.centre.unsqueeze(0)).shape[1]:
             raise InvalidValueError("the built index has another number of dimensions than its file says.")
         return index
 
@@ -145,30 +138,7 @@ class FaissIndex(Index):
         self.engine.train(self._places(some).numpy())
 
     def _places(self, vectors: Tensor) -> Tensor:
-        """Rows as the engine gets them."""
-        places = vectors.detach().float().cpu()
-        places = places[:, :-1] if self.geometry == "distance" else places - self.centre
-        if self.geometry == "augmented":
-            rest = (self.radius**2 - places.square().sum(-1, keepdim=True)).clamp_min(0).sqrt()
-            places = torch.cat([places, rest], dim=-1)
-        return _even(places)
-
-    def _asked(self, queries: Tensor) -> Any:
-        asked = queries.detach().float().cpu()
-        if self.geometry == "distance":
-            asked = asked[:, :-1]
-        elif self.geometry == "augmented":
-            asked = torch.nn.functional.pad(asked, (0, 1))
-        return _even(asked).numpy()
-
-    def _as_scores(self, numbers: Tensor, asked: Tensor, queries: Tensor) -> Tensor:
-        """Inner products with the rows as they were given, from what the engine answers."""
-        if self.geometry == "distance":
-            return 0.5 * (asked.square().sum(-1, keepdim=True) - numbers)
-        common = (queries.detach().float().cpu() @ self.centre).unsqueeze(-1)
-        if self.geometry == "inner":
-            return numbers + common
-        return 0.5 * (asked.square().sum(-1, keepdim=True) + self.radius**2 - numbers) + common
+        return _even(self.placing.places(vectors))
 
     def with_effort(self, effort: int) -> "FaissIndex":
         """The same rows, searched harder or less hard."""

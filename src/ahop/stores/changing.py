@@ -24,23 +24,22 @@ NAMED = 5
 def add_rows(
     writer: Writer, table: Any, patterns: Patterns, ids: Tensor | None, metadata: Mapping[str, Any] | None
 ) -> Tensor:
-    known = ids_of(table.scanner(columns=[ID]).to_table())
-    if ids is None:
-        start = int(known.max()) + 1 if len(known) else 0
-        numbers = torch.arange(start, start + len(patterns))
-    else:
-        numbers = ids
-        _refuse_known(numbers, known)
+    if ids is not None:
+        _refuse_known(ids, ids_of(table.scanner(columns=[ID]).to_table()))
+    start = writer.next_id(table) if ids is None else 0
+    numbers = torch.arange(start, start + len(patterns)) if ids is None else ids
     rows = table_of(table.schema.remove_metadata(), numbers, patterns, metadata)
     if not len(numbers):
         return numbers
     try:
-        writer.merge(table, lambda builder: builder.when_matched_fail().when_not_matched_insert_all(), rows)
+        writer.append(table, rows)
     except OSError as error:
         if FOUND not in str(error):
             raise
-        # Another writer took these numbers since we looked: with numbers of ours it is the next look that decides.
+        # Another writer took these numbers since we looked: the next look decides.
         raise OSError(f"concurrent writers add the same numbers: {error}") from error
+    if ids is None:
+        writer.remember(table, start + len(numbers))
     return numbers
 
 

@@ -10,6 +10,7 @@ from ahop.errors import ConflictError
 from ahop.stores.flushing import Flusher
 from ahop.stores.locking import locked
 from ahop.stores.places import Place
+from ahop.stores.tables import ID, ids_of
 
 Result = TypeVar("Result")
 # How often a change is tried where other writers keep committing, and the first pause in seconds, which then doubles.
@@ -28,18 +29,37 @@ class Writer:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.flusher = None if place.folder is None else Flusher(place.folder)
+        self._next: tuple[int, int] | None = None  # a version, and the number after the largest in it
+
+    def next_id(self, table: Any) -> int:
+        """The number after the largest in the table, which is looked at where others wrote since."""
+        if self._next is None or self._next[0] != table.version:
+            batches = table.scanner(columns=[ID]).to_batches()
+            self.remember(table, 1 + max((int(ids_of(batch).max()) for batch in batches if batch.num_rows), default=-1))
+        assert self._next is not None
+        return self._next[1]
+
+    def remember(self, table: Any, number: int) -> None:
+        self._next = table.version, number
+
+    def append(self, table: Any, rows: Any) -> None:
+        """Add rows to the newest version whose numbers are not in it; to be called within `turn`.
+
+        Where writers take turns it was enough to look. Elsewhere the merge looks once more as it is committed.
+        """
+        if self.flusher is None:
+            self.merge(table, lambda builder: builder.when_matched_fail().when_not_matched_insert_all(), rows)
+        else:
+            self._commit(table, _optional.lance().fragment.write_fragments(rows, table, return_transaction=True))
 
     def merge(self, table: Any, how: Callable[[Any], Any], rows: Any) -> dict[str, int]:
         """Merge rows by their numbers into the newest version; to be called within `turn`."""
-        builder = how(table.merge_insert("id"))
+        builder = how(table.merge_insert(ID))
         if self.flusher is None:
             counts: dict[str, int] = builder.execute(rows)
             return counts
         transaction, counts = builder.execute_uncommitted(rows)
-        self.flusher.flush_data()
-        _optional.lance().LanceDataset.commit(table, transaction)
-        self.flusher.flush_versions()
-        table.checkout_latest()
+        self._commit(table, transaction)
         return counts
 
     def change(self, table: Any, change: Callable[[Any], Result]) -> Result:
@@ -74,3 +94,11 @@ class Writer:
         if self.flusher is not None:
             self.flusher.flush_data()
             self.flusher.flush_versions()
+
+    def _commit(self, table: Any, transaction: Any) -> None:
+        """What the version stands on is durable before it is there, and it is durable before it is acknowledged."""
+        assert self.flusher is not None
+        self.flusher.flush_data()
+        _optional.lance().LanceDataset.commit(table, transaction)
+        self.flusher.flush_versions()
+        table.checkout_latest()
