@@ -57,6 +57,34 @@ def psycopg() -> ModuleType:
     return psycopg
 
 
+def pgvector() -> ModuleType:
+    """`pgvector.psycopg`, for vectors in PostgreSQL."""
+    try:
+        import pgvector.psycopg
+    except ImportError as error:
+        raise _missing("pgvector", "pg") from error
+    found: ModuleType = pgvector.psycopg
+    return found
+
+
+def ray() -> ModuleType:
+    """`ray`, for shards on many machines."""
+    try:
+        import ray
+    except ImportError as error:
+        raise _missing("ray", "cluster") from error
+    return ray
+
+
+def ray_serve() -> ModuleType:
+    """`ray.serve`, for answers over HTTP."""
+    try:
+        from ray import serve
+    except ImportError as error:
+        raise _missing("ray[serve]", "cluster") from error
+    return serve
+
+
 def pandas() -> ModuleType:
     """`pandas`, for tables with names and categories."""
     try:

@@ -1,0 +1,222 @@
+"""Candidates from PostgreSQL with pgvector, for those who run it already."""
+
+import json
+from typing import Any, Literal, TypeAlias, final
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from ahop import _optional
+from ahop._checks import check_choice, check_count
+from ahop.errors import DataNotFoundError, InvalidValueError, ShapeError, UndefinedError
+from ahop.indexes.base import Found, Index
+from ahop.indexes.geometry import BLOCK, GEOMETRIES, Geometry, Placing
+
+# Dimensions that pgvector can index: in full, and in halves.
+FULL, HALF = 2000, 4000
+# The largest number of a half.
+LARGEST_HALF = 65504.0
+# The widest walk of a graph that pgvector allows; beyond, it walks on from where it stopped.
+WIDEST = 1000
+# Links of a node of the graph, and how widely they are looked for.
+LINKS, BREADTH = 16, 64
+
+Words: TypeAlias = Literal["vector", "halfvec"]
+
+
+@final
+class PgIndex(Index):
+    """A graph of pgvector over rows in a table of PostgreSQL: an engine for `RerankedIndex`.
+
+    The table is made in one transaction. Another process finds it again by `attach`.
+
+    Args:
+        connection: where the server is, such as `postgresql://user@host/database`.
+        table: its name, with that of a schema before a dot if need be. It must be new.
+        vectors: (n, D), the lifted patterns; D is at most 4000, and above 2000 numbers are kept in halves.
+        geometry: as in `FaissIndex`. A graph for inner products fails without a word where they are lifted distances;
+            therefore all rows are made equally long by default.
+        effort: how wide a walk.
+    """
+
+    def __init__(
+        self, connection: str, table: str, vectors: Tensor, geometry: Geometry = "augmented", effort: int = 128
+    ) -> None:
+        self.geometry = check_choice("geometry", geometry, GEOMETRIES)
+        self.effort = check_count("effort", effort)
+        self.placing = Placing.of(vectors, geometry)
+        self.kind: Words = _kind(self.placing.size)
+        self.table, self._count = table, 0
+        self._server = _connected(connection)
+        psycopg = _optional.psycopg()
+        try:
+            with self._server.transaction():
+                self._make()
+                self._copy(vectors)
+                self._run(
+                    "CREATE INDEX ON {table} USING hnsw (place {way}) WITH (m = {links}, ef_construction = {breadth})",
+                    way=psycopg.sql.SQL(f"{self.kind}_{'ip' if geometry == 'inner' else 'l2'}_ops"),
+                    links=psycopg.sql.Literal(LINKS),
+                    breadth=psycopg.sql.Literal(BREADTH),
+                )
+        except psycopg.errors.DuplicateTable as error:
+            self.close()
+            raise InvalidValueError(
+                f"`table` must be new; {table!r} is there already. `PgIndex.attach` opens it, `drop` removes it."
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def attach(cls, connection: str, table: str, effort: int = 128) -> "PgIndex":
+        """The index that lies in this table."""
+        index = cls.__new__(cls)
+        index.table, index.effort, index._server = table, check_count("effort", effort), _connected(connection)
+        try:
+            words, centre = index._run("SELECT words, centre FROM {about}").fetchone()
+            index._count = int(index._run("SELECT count(*) FROM {table}").fetchone()[0])
+        except _optional.psycopg().errors.UndefinedTable as error:
+            index.close()
+            raise DataNotFoundError(f"`{table}` is no table of an index. `PgIndex(...)` makes one.") from error
+        told = json.loads(words)
+        index.geometry, index.kind = told["geometry"], told["kind"]
+        index.placing = Placing(index.geometry, torch.from_numpy(np.frombuffer(centre, "<f4").copy()), told["radius"])
+        return index
+
+    def close(self) -> None:
+        self._server.close()
+
+    def drop(self) -> None:
+        """Remove the table, and close."""
+        self._run("DROP TABLE {table}, {about}")
+        self.close()
+
+    def __enter__(self) -> "PgIndex":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @override
+    def __len__(self) -> int:
+        return self._count
+
+    @override
+    def search(self, queries: Tensor, k: int, allowed: Tensor | None = None, beta: float | None = None) -> Found:
+        k = min(k, len(self))
+        indices = torch.full((len(queries), k), -1)
+        numbers = torch.full((len(queries), k), torch.inf)
+        if not len(queries) or not k:
+            return Found(indices, -numbers)
+        asked = [self._vector(each) for each in self.placing.asked(queries).numpy()]
+        condition, chosen = _condition(allowed)
+        way = "<#>" if self.geometry == "inner" else "<->"
+        sql = self._sql(
+            f"SELECT row, place {way} %s::{self.kind} FROM {{table}} {condition} "
+            f"ORDER BY place {way} %s::{self.kind} LIMIT {{k}}",
+            k=_optional.psycopg().sql.Literal(k),
+        )
+        with self._server.transaction(), self._server.cursor(binary=True) as cursor:
+            width = min(WIDEST, max(self.effort, k))
+            cursor.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(width)])
+            cursor.execute("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")
+            cursor.executemany(sql, [(each, *chosen, each) for each in asked], returning=True)
+            for place in range(len(asked)):
+                found = cursor.fetchall()
+                if found:
+                    rows, values = zip(*found, strict=True)
+                    indices[place, : len(found)] = torch.tensor(rows)
+                    numbers[place, : len(found)] = torch.tensor(values)
+                cursor.nextset()
+        numbers = -numbers if self.geometry == "inner" else numbers.square()
+        return Found(indices, self.placing.scores(numbers, queries).masked_fill(indices < 0, -torch.inf))
+
+    @override
+    def add(self, vectors: Tensor) -> None:
+        with self._server.transaction():
+            self._copy(vectors)
+
+    @override
+    def settings(self) -> dict[str, object]:
+        return {"kind": "postgres", "table": self.table, "geometry": self.geometry, "effort": self.effort}
+
+    @override
+    def tensors(self) -> dict[str, Tensor]:
+        raise UndefinedError("What PostgreSQL holds is durable there and needs no file: open it by `PgIndex.attach`.")
+
+    def _make(self) -> None:
+        sql = _optional.psycopg().sql
+        size = sql.SQL(str(self.placing.size))
+        kind = sql.SQL(self.kind)
+        self._run("CREATE TABLE {table} (row bigint PRIMARY KEY, place {kind}({size}) NOT NULL)", kind=kind, size=size)
+        self._run("CREATE TABLE {about} (words text NOT NULL, centre bytea NOT NULL)")
+        words = json.dumps({"geometry": self.geometry, "kind": self.kind, "radius": self.placing.radius})
+        centre = self.placing.centre.numpy().astype("<f4").tobytes()
+        self._run("INSERT INTO {about} VALUES (%s, %s)", [words, centre])
+
+    def _copy(self, vectors: Tensor) -> None:
+        """Rows behind the others."""
+        sql = self._sql("COPY {table} (row, place) FROM STDIN WITH (FORMAT BINARY)")
+        with self._server.cursor() as cursor, cursor.copy(sql) as copy:
+            copy.set_types(["int8", self.kind])
+            for start in range(0, len(vectors), BLOCK):
+                places = self.placing.places(vectors[start : start + BLOCK]).numpy()
+                for row, place in enumerate(places, self._count + start):
+                    copy.write_row((row, self._vector(place)))
+        self._count += len(vectors)
+
+    def _vector(self, place: Any) -> Any:
+        if self.kind == "vector":
+            return place
+        if np.abs(place).max() > LARGEST_HALF:
+            raise InvalidValueError(
+                f"`vectors` must lie within {LARGEST_HALF:g}, as more than {FULL} dimensions are kept in halves; got "
+                f"{np.abs(place).max():g}. Lift with a larger `tolerance`, to fewer dimensions."
+            )
+        return _optional.pgvector().HalfVector(place)
+
+    def _run(self, words: str, values: list[Any] | None = None, **parts: Any) -> Any:
+        return self._server.execute(self._sql(words, **parts), values)
+
+    def _sql(self, words: str, **parts: Any) -> Any:
+        """Names of tables come from outside: they are quoted, never pasted."""
+        sql = _optional.psycopg().sql
+        *schema, name = self.table.split(".")
+        tables = {"table": sql.Identifier(*schema, name), "about": sql.Identifier(*schema, f"{name}_about")}
+        return sql.SQL(words).format(**tables, **parts)
+
+
+def _connected(connection: str) -> Any:
+    psycopg, pgvector = _optional.psycopg(), _optional.pgvector()
+    server = psycopg.connect(connection, autocommit=True)
+    try:
+        server.execute("SELECT pg_advisory_lock(hashtext('ahop'))")  # two at once would both try to make it
+        server.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        server.execute("SELECT pg_advisory_unlock(hashtext('ahop'))")
+        pgvector.register_vector(server)
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def _kind(size: int) -> Words:
+    if size > HALF:
+        raise ShapeError(
+            f"`vectors` must have at most {HALF} dimensions for pgvector to index them; got {size}. Lift with a larger "
+            "`tolerance`, or use a `FaissIndex`."
+        )
+    return "vector" if size <= FULL else "halfvec"
+
+
+def _condition(allowed: Tensor | None) -> tuple[str, list[Any]]:
+    """Which rows may be answered, by naming them or the others, whichever are fewer."""
+    if allowed is None:
+        return "", []
+    named = allowed.nonzero().squeeze(-1)
+    if 2 * len(named) <= len(allowed):
+        return "WHERE row = ANY(%s)", [named.tolist()]
+    return "WHERE row <> ALL(%s)", [(~allowed).nonzero().squeeze(-1).tolist()]
