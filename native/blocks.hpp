@@ -9,9 +9,10 @@ namespace {
 
 inline std::size_t at_most(std::size_t a, std::size_t b) { return a < b ? a : b; }
 
-// Packs one block; whether all of it is finite.
+// Packs one block of the rows, or of those that were chosen; whether all of it is finite.
 template <class T>
-bool transpose_block(const T* patterns, std::size_t n, std::size_t d, std::size_t number, T* block) {
+bool transpose_block(const T* patterns, std::size_t n, std::size_t d, std::size_t number, T* block,
+                     const std::int64_t* chosen = nullptr) {
     constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
     std::size_t start = number * width;
     Vector<T> check{};
@@ -23,7 +24,7 @@ bool transpose_block(const T* patterns, std::size_t n, std::size_t d, std::size_
                 std::size_t row = start + strip + lane;
                 square[lane] = Vector<T>{};
                 if (row >= n) continue;
-                const T* from = patterns + row * d + i;
+                const T* from = patterns + (chosen ? static_cast<std::size_t>(chosen[row]) : row) * d + i;
                 if (columns == lanes)
                     square[lane] = load(from);
                 else
@@ -50,7 +51,7 @@ struct Block {
             rows = stored.blocks + number * stored.d * Vectors<T>::block;
             is_finite = stored.finite[number];
         } else {
-            is_finite = transpose_block(stored.patterns, stored.n, stored.d, number, room);
+            is_finite = transpose_block(stored.patterns, stored.n, stored.d, number, room, stored.chosen);
             rows = room;
         }
     }

@@ -16,6 +16,7 @@ struct Stored {
     const T* blocks;             // the same, packed: (ceil(n / lanes), d, lanes); or null
     const std::uint8_t* finite;  // of each block, whether all of it is
     std::size_t n, d;
+    const std::int64_t* chosen = nullptr;  // (n,) which rows, if not all in their order; these are never packed
 };
 
 // Scores s[b, n] = sum over bases k and ranks r of weights[k, r] times the r-th largest of base k's values for the pair.

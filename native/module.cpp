@@ -326,6 +326,32 @@ void mixture(const Matrix<const T>& patterns, const Cube<const T>& blocks, const
               });
 }
 
+// The scores of each query with rows of its own.
+template <class T>
+void paired_mixture(const Matrix<const T>& patterns, const Matrix<const std::int64_t>& rows,
+                    const Matrix<const T>& asked, const Matrix<const T>& worth, const Matrix<const T>& alone,
+                    const Matrix<const T>& slopes, const Matrix<const T>& shifts, const Matrix<T>& out,
+                    std::size_t threads) {
+    std::size_t b = rows.shape(0), c = rows.shape(1), d = patterns.shape(1);
+    require(0 < d && d <= MOST_DIMENSIONS, "dimensions must be between 1 and 4096");
+    for (const Matrix<const T>* each : {&asked, &worth, &alone})
+        require(each->shape(0) == b && each->shape(1) == d, "patterns and queries differ in dimensions");
+    require(slopes.shape(0) == 1 && slopes.shape(1) == d && shifts.shape(1) == d, "slopes and shifts differ");
+    require(out.shape(0) == b && out.shape(1) == c, "the scores have another shape");
+    for (std::size_t i = 0; i < b * c; ++i)
+        require(0 <= rows.data()[i] && rows.data()[i] < static_cast<std::int64_t>(patterns.shape(0)), "no such row");
+    nb::gil_scoped_release release;
+    share_out(b, d * BLOCK_BYTES, threads, Shares::WHOEVER_IS_FREE,
+              [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
+                  for (std::size_t query = first; query < last; ++query) {
+                      Stored<T> stored{patterns.data(), nullptr, nullptr, c, d, rows.data() + query * c};
+                      Mixture<T> job{stored,        asked.data() + query * d, worth.data() + query * d,
+                                     alone.data() + query * d, slopes.data(), shifts.data(), 1, shifts.shape(0)};
+                      kernels<T>().mixture(job, out.data() + query * c, 0, block_count<T>(c), scratch);
+                  }
+              });
+}
+
 template <class T>
 void additive(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
               const Matrix<const T>& places, std::size_t used_knots, const Cube<const T>& profiles, const Matrix<T>& out,
@@ -356,6 +382,9 @@ void define(nb::module_& module) {
                "finite"_a.noconvert(), "queries"_a.noconvert(), "weights"_a.noconvert(), "bases"_a,
                "gradient"_a.noconvert(), "to_patterns"_a.noconvert(), "to_queries"_a.noconvert(), "threads"_a);
     module.def("mixture", &mixture<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(),
+               "asked"_a.noconvert(), "worth"_a.noconvert(), "alone"_a.noconvert(), "slopes"_a.noconvert(),
+               "shifts"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    module.def("paired_mixture", &paired_mixture<T>, "patterns"_a.noconvert(), "rows"_a.noconvert(),
                "asked"_a.noconvert(), "worth"_a.noconvert(), "alone"_a.noconvert(), "slopes"_a.noconvert(),
                "shifts"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
     module.def("additive", &additive<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(),

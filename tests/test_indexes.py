@@ -133,12 +133,12 @@ def test_pairs_are_scored_as_all_against_all(name: str) -> None:
 
 def test_the_fast_form_of_a_mixture_is_its_slow_one() -> None:
     case = problem(count=40, dimensions=7, batch=5)
-    gappy = with_gaps(case.patterns, 0.2)
+    gappy = with_gaps(case, 0.2)
     rows = torch.randint(40, (5, 19), generator=torch.Generator().manual_seed(0))
     for signs in (False, True):
         variant = moved_mixture(7, signs=signs, gaps_speak=False)
-        for patterns in (case.patterns, gappy, case.patterns.double()):
-            queries = with_gaps(case.queries, 0.2).to(patterns)
+        for patterns in (case.patterns, gappy.patterns, case.patterns.double()):
+            queries = gappy.queries.to(patterns)
             with torch.no_grad():
                 fast = variant.paired_evidence(patterns, rows, queries)
             slow = variant.evidence_per_dimension(patterns[rows], queries.unsqueeze(1)).sum(-1).squeeze(1)

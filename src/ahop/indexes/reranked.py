@@ -226,10 +226,10 @@ def paired_scores(similarity: Similarity, patterns: Tensor, rows: Tensor, querie
         pairs = zip(rows, queries, strict=True)
         each = [similarity.rows(own)(patterns[own], query.unsqueeze(0)) for own, query in pairs]
         return torch.cat(each)
-    stored, asked = patterns[rows], queries.unsqueeze(1)
     variant = getattr(similarity, "variant", None)
     if isinstance(similarity, EvidenceSimilarity | LikelihoodSimilarity) and isinstance(variant, FactorisedVariant):
-        return variant.paired_evidence(stored, queries)
+        return variant.paired_evidence(patterns, rows, queries)
+    stored, asked = patterns[rows], queries.unsqueeze(1)
     if isinstance(similarity, AdditiveSimilarity):
         return similarity.per_dimension(stored, asked).sum(-1).squeeze(1)
     return similarity(stored, asked).squeeze(1)

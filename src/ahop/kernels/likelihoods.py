@@ -54,6 +54,18 @@ def mixture_scores(
     return in_rows(scores, blocks)
 
 
+def paired_mixture_scores(
+    patterns: Tensor, rows: Tensor, asked: Tensor, worth: Tensor, alone: Tensor, slopes: Tensor, shifts: Tensor
+) -> Scores:
+    """The same of each query with rows (b, c) of its own, which are read where they stand."""
+    kernels = compiled()
+    assert kernels is not None
+    scores = patterns.new_empty(rows.shape)
+    arguments = [each.detach().contiguous() for each in (patterns, rows, asked, worth, alone, slopes.unsqueeze(0))]
+    kernels.paired_mixture(*arguments, shifts.detach().contiguous(), scores, threads_for(rows.numel() * asked.shape[1]))
+    return scores
+
+
 def table_scores(patterns: Tensor, places: Tensor, profiles: Tensor) -> Scores:
     """The sum of each query's profiles (b, d, knots) at the stored values; nothing is added where these are NaN.
 

@@ -73,9 +73,9 @@ class FactorisedVariant(Variant):
     def evidence_per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
         r"""$\log p(x_i \mid \xi_i) - \log p_0(x_i)$, (b, n, d): above zero where a dimension speaks for the pattern."""
 
-    def paired_evidence(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        """The evidence (b, n) of queries (b, d) for patterns of their own, (b, n, d)."""
-        return self.evidence_per_dimension(patterns, queries.unsqueeze(-2)).sum(-1).squeeze(-2)
+    def paired_evidence(self, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
+        """The evidence (b, c) of queries (b, d) for patterns of their own, rows (b, c) of (n, d)."""
+        return self.evidence_per_dimension(patterns[rows], queries.unsqueeze(-2)).sum(-1).squeeze(-2)
 
 
 def as_parameter(name: str, value: float | Tensor | list[float]) -> Tensor:

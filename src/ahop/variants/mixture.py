@@ -8,11 +8,11 @@ from torch import Generator, Tensor
 from torch.nn.functional import softplus
 from typing_extensions import override
 
-from ahop._blocks import blocks, pair_blocks
+from ahop._blocks import pair_blocks
 from ahop._checks import check_count
-from ahop._observed import filled, holds_nan, observed
+from ahop._observed import filled, observed
 from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
-from ahop.kernels.likelihoods import mixture_scores, serves_mixture
+from ahop.kernels.likelihoods import mixture_scores, paired_mixture_scores, serves_mixture
 from ahop.missingness import Missingness
 from ahop.variants.base import FactorisedVariant
 from ahop.variants.density import StepDensity
@@ -25,8 +25,6 @@ FAR = 1e18
 EXPONENT = 80.0
 # Small enough for the inner caches: each block is walked several times.
 BLOCK_BYTES = 2**18
-# Queries that have patterns of their own are walked in larger ones: each is touched by fewer.
-PAIRED_BYTES = 2**20
 
 
 @final
@@ -104,13 +102,11 @@ class MixtureVariant(FactorisedVariant):
         if torch.is_grad_enabled() and (patterns.requires_grad or queries.requires_grad):
             return self.evidence_per_dimension(patterns, queries).sum(-1)
         asked, sharpness, alone = self._of_queries(queries)
-        shift = self._shift_in_stds(queries.dtype)
-        shifts = [shift, -shift] if self.signs else [torch.zeros_like(shift)]
+        shifts = self._shifts(queries.dtype)
         sharpness = sharpness - log(len(shifts))
         gaps = self.missingness.evidence(patterns, queries)
         if serves_mixture(patterns, sharpness):
-            slopes = self.gain.to(queries.dtype) / self.std.to(queries.dtype)
-            return mixture_scores(patterns, asked, sharpness, alone, slopes, torch.stack(shifts)) + gaps
+            return mixture_scores(patterns, asked, sharpness, alone, self._slopes(queries.dtype), shifts) + gaps
         stored, seen = self._of_patterns(patterns)
         scores = alone @ seen.mT + gaps
         in_range = not len(queries) or float(sharpness.max()) < EXPONENT
@@ -134,19 +130,13 @@ class MixtureVariant(FactorisedVariant):
         return values + self.missingness.evidence_per_dimension(patterns, queries)
 
     @override
-    def paired_evidence(self, patterns: Tensor, queries: Tensor) -> Tensor:
-        """In place and block by block, without gradients, for patterns and queries that hold no surprise."""
+    def paired_evidence(self, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
         asked, sharpness, alone = self._of_queries(queries)
-        in_range = not len(queries) or float(sharpness.max()) < EXPONENT
-        if self.signs or self.missingness.is_evidence or not in_range or torch.is_grad_enabled() or holds_nan(patterns):
-            return super().paired_evidence(patterns, queries)
-        slopes = self.gain.to(queries.dtype) / self.std.to(queries.dtype)
-        scores = alone.sum(-1, keepdim=True).repeat(1, patterns.shape[1])
-        for rows in blocks(len(queries), 2 * patterns[:1].nbytes, PAIRED_BYTES):
-            deviation = torch.addcmul(asked[rows].unsqueeze(1), patterns[rows], slopes, value=-1)
-            exponent = torch.addcmul(sharpness[rows].unsqueeze(1), deviation, deviation, value=-0.5, out=deviation)
-            scores[rows] += _log_one_plus_([exponent], in_range).sum(-1)
-        return scores
+        shifts = self._shifts(queries.dtype)
+        sharpness = sharpness - log(len(shifts))
+        if self.missingness.is_evidence or not serves_mixture(patterns, sharpness):
+            return super().paired_evidence(patterns, rows, queries)
+        return paired_mixture_scores(patterns, rows, asked, sharpness, alone, self._slopes(queries.dtype), shifts)
 
     def _of_queries(self, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
         """Places in standard deviations, how much a match there is worth, and what is said without one; all (b, d).
@@ -169,6 +159,14 @@ class MixtureVariant(FactorisedVariant):
 
     def _shift_in_stds(self, dtype: torch.dtype) -> Tensor:
         return (self.bias / self.std).to(dtype)
+
+    def _shifts(self, dtype: torch.dtype) -> Tensor:
+        """Where matches may be beside the place asked for, (s, d)."""
+        shift = self._shift_in_stds(dtype)
+        return torch.stack([shift, -shift] if self.signs else [torch.zeros_like(shift)])
+
+    def _slopes(self, dtype: torch.dtype) -> Tensor:
+        return self.gain.to(dtype) / self.std.to(dtype)
 
     def _log_garbage(self, queries: Queries) -> Tensor:
         r"""$\log g_i G(x_i)$."""
