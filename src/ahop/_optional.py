@@ -47,6 +47,16 @@ def pyarrow() -> ModuleType:
     return found
 
 
+def parquet() -> ModuleType:
+    """`pyarrow.parquet`, for tables in files."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise _missing("pylance", "store") from error
+    found: ModuleType = pyarrow.parquet
+    return found
+
+
 def psycopg() -> ModuleType:
     """`psycopg`, for PostgreSQL."""
     try:
@@ -58,12 +68,13 @@ def psycopg() -> ModuleType:
 
 
 def pgvector() -> ModuleType:
-    """`pgvector.psycopg`, for vectors in PostgreSQL."""
+    """`pgvector`, for vectors in PostgreSQL."""
     try:
+        import pgvector
         import pgvector.psycopg
     except ImportError as error:
         raise _missing("pgvector", "pg") from error
-    found: ModuleType = pgvector.psycopg
+    found: ModuleType = pgvector
     return found
 
 

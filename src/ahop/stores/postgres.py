@@ -117,6 +117,7 @@ class PgIndex(Index):
         sql = self._sql(
             f"SELECT row, place {way} %s::{self.kind} FROM {{table}} {condition} "
             f"ORDER BY place {way} %s::{self.kind} LIMIT {{k}}",
+            has_values=True,
             k=_optional.psycopg().sql.Literal(k),
         )
         with self._server.transaction(), self._server.cursor(binary=True) as cursor:
@@ -179,12 +180,12 @@ class PgIndex(Index):
         return _optional.pgvector().HalfVector(place)
 
     def _run(self, words: str, values: list[Any] | None = None, **parts: Any) -> Any:
-        return self._server.execute(self._sql(words, **parts), values)
+        return self._server.execute(self._sql(words, values is not None, **parts), values)
 
-    def _sql(self, words: str, **parts: Any) -> Any:
+    def _sql(self, words: str, has_values: bool = False, **parts: Any) -> Any:
         """Names of tables come from outside: they are quoted, never pasted."""
         sql = _optional.psycopg().sql
-        *schema, name = self.table.split(".")
+        *schema, name = (self.table.replace("%", "%%") if has_values else self.table).split(".")
         tables = {"table": sql.Identifier(*schema, name), "about": sql.Identifier(*schema, f"{name}_about")}
         return sql.SQL(words).format(**tables, **parts)
 
@@ -196,7 +197,7 @@ def _connected(connection: str) -> Any:
         server.execute("SELECT pg_advisory_lock(hashtext('ahop'))")  # two at once would both try to make it
         server.execute("CREATE EXTENSION IF NOT EXISTS vector")
         server.execute("SELECT pg_advisory_unlock(hashtext('ahop'))")
-        pgvector.register_vector(server)
+        pgvector.psycopg.register_vector(server)
     except BaseException:
         server.close()
         raise
