@@ -96,6 +96,15 @@ def ray_serve() -> ModuleType:
     return serve
 
 
+def starlette_responses() -> ModuleType:
+    """`starlette.responses`, which comes with `ray.serve`."""
+    try:
+        from starlette import responses
+    except ImportError as error:
+        raise _missing("ray[serve]", "cluster") from error
+    return responses
+
+
 def pandas() -> ModuleType:
     """`pandas`, for tables with names and categories."""
     try:

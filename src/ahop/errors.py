@@ -43,3 +43,7 @@ class RoomError(AhopError, MemoryError):
 
 class ConflictError(AhopError, RuntimeError):
     """Other writers were in the way, again and again."""
+
+
+class RetryError(AhopError, TimeoutError):
+    """A part of the answer cannot be had at this moment: ask again."""

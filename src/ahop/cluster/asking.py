@@ -1,0 +1,154 @@
+"""Every shard is asked, and one of its replicas answers: a whole answer, or an error that says to ask again."""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from numpy.typing import NDArray
+
+from ahop import _optional
+from ahop.cluster.answers import Answer
+from ahop.cluster.replicas import Replica, Team
+from ahop.errors import AhopError, RetryError
+
+# Blocks that are on their way at the same time: shards need not wait for the merge.
+AHEAD = 3
+# Between two trials to reach a shard none of whose replicas answers, in seconds.
+PAUSE = 0.05
+# Results that are there are fetched; nothing is waited for without a limit, not even that.
+FETCH = 30.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait, in seconds.
+
+    Attributes:
+        answer: for the answers of all shards to a block of queries; then `RetryError`.
+        replica: for one replica, before another is asked the same.
+        start: for shards to be read and indexed.
+    """
+
+    answer: float = 30.0
+    replica: float = 5.0
+    start: float = 600.0
+
+
+@dataclass
+class _Asked:
+    """A question to one replica of a shard, on its way."""
+
+    shard: int
+    reference: Any
+    replica: Replica
+    since: float
+
+
+@final
+class Scatter:
+    """Asks teams of replicas."""
+
+    def __init__(self, teams: Sequence[Team], patience: Patience) -> None:
+        self.teams, self.patience = teams, patience
+
+    def answers(self, messages: Iterator[NDArray[Any]], k: int, where: str | None) -> Iterator[list[Answer]]:
+        """For each block of queries in its turn the answers of all shards, in the order of the shards."""
+        on_their_way: deque[_Block] = deque()
+        try:
+            for queries in messages:
+                on_their_way.append(_Block(self, queries, k, where))
+                if len(on_their_way) >= AHEAD:
+                    yield on_their_way.popleft().gather()
+            while on_their_way:
+                yield on_their_way.popleft().gather()
+        finally:
+            for block in on_their_way:
+                block.drop()
+
+
+class _Block:
+    """One block of queries: what was sent, and what has come back."""
+
+    def __init__(self, scatter: Scatter, queries: NDArray[Any], k: int, where: str | None) -> None:
+        self._ray = _optional.ray()
+        self._teams, self._patience = scatter.teams, scatter.patience
+        self._message = self._ray.put(queries), k, where
+        self._answers: dict[int, Answer] = {}
+        self._asked = [self._ask(shard) for shard in range(len(self._teams))]
+        self._failures: dict[int, Exception] = {}
+
+    def gather(self) -> list[Answer]:
+        until = time.monotonic() + self._patience.answer
+        try:
+            while len(self._answers) < len(self._teams):
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise self._retry()
+                self._look(min(left, self._patience.replica, 1.0))
+        finally:
+            self.drop()
+        return [self._answers[shard] for shard in range(len(self._teams))]
+
+    def drop(self) -> None:
+        """Let go of what is still on its way."""
+        for asked in self._asked:
+            self._teams[asked.shard].give_back(asked.replica)
+        self._asked = []
+
+    def _ask(self, shard: int, besides: Replica | None = None) -> _Asked:
+        replica = self._teams[shard].take(besides)
+        reference = replica.handle.search.remote(*self._message)
+        return _Asked(shard, reference, replica, time.monotonic())
+
+    def _look(self, seconds: float) -> None:
+        """Take what has come; ask again where it failed, and another replica where it takes too long."""
+        ready, _ = self._ray.wait([asked.reference for asked in self._asked], num_returns=1, timeout=seconds)
+        failed = set()
+        for asked in [each for each in self._asked if each.reference in ready]:
+            self._asked.remove(asked)
+            has_failed = asked.shard not in self._answers and not self._take(asked)
+            self._teams[asked.shard].give_back(asked.replica, has_failed)
+            failed |= {asked.shard} if has_failed else set()
+        waited_for = {asked.shard for asked in self._asked}
+        again = failed - waited_for - set(self._answers)
+        if again:
+            time.sleep(PAUSE)
+            self._asked += [self._ask(shard) for shard in sorted(again)]
+        self._ask_others_than_the_slow()
+
+    def _take(self, asked: _Asked) -> bool:
+        """Whether an answer has come. Errors of the question itself go to who asked it."""
+        errors = self._ray.exceptions
+        try:
+            self._answers[asked.shard] = self._ray.get(asked.reference, timeout=FETCH)
+            return True
+        except errors.RayTaskError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, RetryError):
+                self._failures[asked.shard] = cause
+                return False
+            if isinstance(cause, AhopError):
+                raise cause from None
+            raise
+        except (errors.RayError, TimeoutError) as error:
+            self._failures[asked.shard] = error
+            return False
+
+    def _ask_others_than_the_slow(self) -> None:
+        now, waiting = time.monotonic(), [asked.shard for asked in self._asked]
+        for asked in list(self._asked):
+            is_slow = now - asked.since > self._patience.replica
+            if is_slow and len(self._teams[asked.shard].replicas) > waiting.count(asked.shard):
+                self._asked.append(self._ask(asked.shard, besides=asked.replica))
+                waiting.append(asked.shard)
+
+    def _retry(self) -> RetryError:
+        missing = [shard for shard in range(len(self._teams)) if shard not in self._answers]
+        reasons = {type(self._failures[shard]).__name__ for shard in missing if shard in self._failures}
+        why = f" ({', '.join(sorted(reasons))})" if reasons else ""
+        return RetryError(
+            f"Shards {missing} of {len(self._teams)} did not answer within {self._patience.answer:g} seconds{why}. "
+            "They are started anew: retry in a moment."
+        )

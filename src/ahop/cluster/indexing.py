@@ -1,0 +1,60 @@
+"""The index of one shard: found in a file if there is one, else built and put there for those who come after."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from ahop.cluster.exhaustive import ExhaustiveIndex
+from ahop.cluster.options import ShardOptions
+from ahop.cluster.shares import Share
+from ahop.errors import FileFormatError, InvalidValueError, KindError, UndefinedError
+from ahop.indexes.calibrating import EXACT_COUNT, calibrate
+from ahop.indexes.exact import ExactIndex
+from ahop.indexes.files import load_index, save_index
+from ahop.indexes.reranked import RerankedIndex, lifted
+from ahop.lifting import lift
+from ahop.memory import AssociativeMemory
+from ahop.stores.cached import digest_of
+
+CACHE = "_cache"
+
+
+def shard_index(memory: AssociativeMemory, share: Share, options: ShardOptions) -> RerankedIndex | ExhaustiveIndex:
+    """The index of a shard whose memory this is.
+
+    A file is used only if it was built for these very numbers, so it need not be trusted to be the right one; and where
+    it cannot be read or written, the index is built all the same.
+    """
+    path = _path(share, options)
+    if path is not None and path.exists():
+        with suppress(FileFormatError, InvalidValueError, OSError):
+            return load_index(path, memory)
+    built = _built(memory, options)
+    if path is not None and isinstance(built, RerankedIndex):
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_index(built, path)
+    return built
+
+
+def _built(memory: AssociativeMemory, options: ShardOptions) -> RerankedIndex | ExhaustiveIndex:
+    """Inner products where the similarity has a lifting, by an engine where rows are very many; else all scores."""
+    if len(memory) > EXACT_COUNT:
+        # Nothing to calibrate with, or no engine finds enough: looking at all rows is slower, and right.
+        with suppress(KindError, UndefinedError):
+            return calibrate(memory, target=options.target, tolerance=options.tolerance, candidates=options.candidates)
+    stored = memory.modulation(memory.patterns).detach()
+    try:
+        lifting = lift(memory.similarity, stored, gaps=options.gaps, tolerance=options.tolerance)
+    except UndefinedError:
+        return ExhaustiveIndex(memory)
+    return RerankedIndex(memory, lifting, ExactIndex(lifted(memory, lifting)), options.candidates)
+
+
+def _path(share: Share, options: ShardOptions) -> Path | None:
+    """Named so that the store removes the files of versions that it drops."""
+    folder = share.place.folder
+    where = Path(options.cache) if options.cache is not None else None if folder is None else folder / CACHE
+    if where is None:
+        return None
+    rows = [share.address, *share.fragments, share.start, share.stop]
+    return where / f"v{share.version}-{digest_of({'rows': rows, 'options': options.key()})}.shard"

@@ -1,0 +1,49 @@
+"""What runs in a process of its own, wherever Ray puts it: one shard, and nothing else."""
+
+import os
+import socket
+from typing import Any, final
+
+from numpy.typing import NDArray
+
+from ahop.cluster.answers import Answer
+from ahop.cluster.options import ShardOptions
+from ahop.cluster.shard import Shard
+from ahop.cluster.shares import Share
+from ahop.errors import RetryError
+
+
+@final
+class Keeper:
+    """Holds a shard, and builds it again from its share wherever it is started anew.
+
+    Ray gives up for good on an actor whose start fails. A disk or a network may fail for a moment only, so here it is
+    the answer that fails, and the next call tries again.
+    """
+
+    def __init__(self, share: Share, options: ShardOptions) -> None:
+        self._share, self._options = share, options
+        self._shard: Shard | None = None
+        self._failure: Exception | None = None
+        self._load()
+
+    def search(self, queries: NDArray[Any], k: int, where: str | None) -> Answer:
+        return self._ready().search(queries, k, where)
+
+    def describe(self) -> dict[str, object]:
+        """Who and where this is, once the shard is there."""
+        shard = self._ready()
+        return {"rows": len(shard), "process": os.getpid(), "machine": socket.gethostname()}
+
+    def _ready(self) -> Shard:
+        if self._shard is None:
+            self._load()
+        if self._shard is None:
+            raise RetryError(f"{self._share} cannot be read: {self._failure} Ask again.") from self._failure
+        return self._shard
+
+    def _load(self) -> None:
+        try:
+            self._shard, self._failure = Shard(self._share, self._options), None
+        except Exception as error:  # whatever it is, it is told to who asks
+            self._failure = error

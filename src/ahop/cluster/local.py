@@ -1,0 +1,69 @@
+"""All shards in one process: no network and no other package, and the answers that any cluster must give."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, final
+
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from ahop._checks import check_count
+from ahop._typing import Kind
+from ahop.cluster.answers import Answer
+from ahop.cluster.options import ShardOptions
+from ahop.cluster.recalling import Recaller, View
+from ahop.cluster.shard import Shard
+from ahop.cluster.shares import as_store, shares_of
+from ahop.memory import Recall
+from ahop.stores.lance import LanceStore
+from ahop.stores.places import Address
+
+
+@final
+class Shards(Recaller):
+    """The shards of a store, asked by threads.
+
+    Args:
+        store: in the version that this handle sees; an address stands for the newest.
+        shards: how many; fewer if there are fewer rows.
+        threads: that ask shards at the same time, each of which may use as many as torch is allowed.
+    """
+
+    def __init__(
+        self,
+        store: LanceStore | Address,
+        shards: int = 4,
+        *,
+        threads: int = 1,
+        options: ShardOptions | None = None,
+    ) -> None:
+        opened, chosen = as_store(store), options or ShardOptions()
+        shares = shares_of(opened, shards)
+        self.view = View(opened, len(shares), chosen.candidates)
+        self._pool = ThreadPoolExecutor(check_count("threads", threads))
+        self.shards = list(self._pool.map(lambda share: Shard(share, chosen), shares))
+
+    def __len__(self) -> int:
+        return self.view.rows
+
+    @property
+    @override
+    def version(self) -> int:
+        return self.view.version
+
+    @override
+    def recall(self, queries: Kind, k: int = 1, where: Mapping[str, object] | None = None) -> Recall[Kind]:
+        return self.view.recall(self._answers, queries, k, where)
+
+    @override
+    def close(self) -> None:
+        self._pool.shutdown()
+
+    def _answers(self, messages: Iterator[NDArray[Any]], k: int, where: str | None) -> Iterator[list[Answer]]:
+        for queries in messages:
+            yield list(self._pool.map(partial(_search, queries=queries, k=k, where=where), self.shards))
+
+
+def _search(shard: Shard, queries: NDArray[Any], k: int, where: str | None) -> Answer:
+    return shard.search(queries, k, where)

@@ -1,0 +1,99 @@
+"""One way to ask for all who hold shards: queries are checked, cut, answered by every shard, and merged."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ahop._checks import as_queries, check_count, same_kind
+from ahop._typing import Kind, Queries
+from ahop.cluster.answers import Answer, Merged, depth_for, merge, message_blocks
+from ahop.memory import AssociativeMemory, Recall
+from ahop.stores.filters import as_filter
+from ahop.stores.lance import LanceStore
+from ahop.stores.mending import open_table
+
+# For each block of queries in its turn the answers of all shards, to so many rows each and under a filter.
+Ask = Callable[[Iterator[NDArray[Any]], int, str | None], Iterator[list[Answer]]]
+
+
+class View:
+    """One version of a store as those see it who ask its shards: what was learned, and the columns, but no pattern.
+
+    Args:
+        shards: how many there are.
+        candidates: how many rows each of them reranks.
+    """
+
+    def __init__(self, store: LanceStore, shards: int, candidates: int) -> None:
+        self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
+        self.model: AssociativeMemory = store.model()
+        self._schema = open_table(store.place, store.version).schema
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.model.patterns.shape[1])
+
+    def filter(self, where: Mapping[str, object] | None) -> str | None:
+        """Checked here, once: shards get words that are right."""
+        return None if where is None else as_filter(where, self._schema)
+
+    @torch.no_grad()
+    def recall(self, ask: Ask, queries: Kind, k: int, where: Mapping[str, object] | None) -> Recall[Kind]:
+        """What all shards answer together."""
+        checked = as_queries(queries, self.model.patterns)
+        k = min(check_count("k", k), self.rows)
+        depth, words = depth_for(self.model, k, self.candidates), self.filter(where)
+        cuts = message_blocks(len(checked), self.dimensions, depth, self.shards)
+        messages = (np.ascontiguousarray(checked[rows].numpy()) for rows in cuts)
+        found = self._joined([merge(each, self.model, k) for each in ask(messages, depth, words)], checked, k)
+        return Recall(
+            same_kind(found.ids, queries),
+            same_kind(found.posterior, queries),
+            same_kind(found.patterns, queries),
+            None if found.unknown is None else same_kind(found.unknown, queries),
+        )
+
+    def _joined(self, parts: list[Merged], queries: Queries, k: int) -> Merged:
+        if not parts:
+            nothing = queries.new_empty(0, k)
+            unknown = None if self.model.detector is None else queries.new_empty(0)
+            return Merged(nothing.long(), nothing, queries.new_empty(0, k, self.dimensions), unknown)
+        unknowns = [part.unknown for part in parts if part.unknown is not None]
+        return Merged(
+            torch.cat([part.ids for part in parts]),
+            torch.cat([part.posterior for part in parts]),
+            torch.cat([part.patterns for part in parts]),
+            torch.cat(unknowns) if unknowns else None,
+        )
+
+
+class Recaller(ABC):
+    """Answers as a memory does, from shards; patterns are named by their ids in the store."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """Of the store that is answered from."""
+
+    @abstractmethod
+    def recall(self, queries: Kind, k: int = 1, where: Mapping[str, object] | None = None) -> Recall[Kind]:
+        """The k stored patterns that each query most likely came from.
+
+        Args:
+            where: columns of the store and the values that they may have: only such rows are answered, and the
+                posterior is among them. Beyond those there are, the number is -1.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what was taken."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,169 @@
+"""Recall over HTTP, by Ray Serve: requests are read and merged by one kind of process, shards answer in theirs."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http import HTTPStatus
+from typing import Any, final
+
+from ahop import _optional
+from ahop._checks import check_count
+from ahop.cluster.asking import Patience, Scatter
+from ahop.cluster.connecting import Cluster, connect
+from ahop.cluster.options import ShardOptions
+from ahop.cluster.recalling import View
+from ahop.cluster.replicas import Team
+from ahop.cluster.requests import MOST_BYTES, read_question
+from ahop.cluster.shares import Share
+from ahop.errors import AhopError, RetryError
+from ahop.stores.lance import LanceStore, open_store
+from ahop.stores.places import Address
+
+# Requests that one process works on at a time, and that may wait for it; the others are told to come back.
+AT_A_TIME, WAITING = 16, 256
+# After how many seconds to come back.
+COME_BACK = 1
+
+
+@final
+class Door:
+    """What runs behind the HTTP proxy: one question in, one answer out."""
+
+    def __init__(self, share: Share, handles: list[list[Any]], candidates: int, patience: Patience) -> None:
+        store = open_store(share.address, share.version, share.storage_options)
+        self._view = View(store, len(handles), candidates)
+        self._scatter = Scatter([Team(each) for each in handles], patience)
+        self._pool = ThreadPoolExecutor(AT_A_TIME)
+
+    async def __call__(self, request: Any) -> Any:
+        status, words, headers = await self._answer(request)
+        return _optional.starlette_responses().Response(
+            json.dumps(words), status, headers | {"X-Content-Type-Options": "nosniff"}, "application/json"
+        )
+
+    async def _answer(self, request: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
+        path = request.url.path.rstrip("/")
+        allowed = {"/recall": "POST", "/health": "GET"}.get(path)
+        if allowed is None:
+            return HTTPStatus.NOT_FOUND, {"error": "There is POST /recall and GET /health."}, {}
+        if request.method != allowed:
+            return HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path} takes {allowed}."}, {"Allow": allowed}
+        if path == "/health":
+            return HTTPStatus.OK, self._facts(), {}
+        body = await _body(request)
+        if body is None:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"The body may have {MOST_BYTES} bytes."}, {}
+        try:
+            return HTTPStatus.OK, await asyncio.get_running_loop().run_in_executor(self._pool, self._recall, body), {}
+        except RetryError as error:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)}, {"Retry-After": str(COME_BACK)}
+        except AhopError as error:
+            return HTTPStatus.BAD_REQUEST, {"error": str(error)}, {}
+
+    def _recall(self, body: bytes) -> dict[str, Any]:
+        asked = read_question(body, self._view.dimensions)
+        found = self._view.recall(self._scatter.answers, asked.queries, asked.k, asked.where)
+        words = {"indices": found.indices.tolist(), "posterior": found.posterior.tolist()}
+        if found.unknown is not None:
+            words["unknown"] = found.unknown.tolist()
+        return words | {"version": self._view.version}
+
+    def _facts(self) -> dict[str, Any]:
+        view = self._view
+        return {"version": view.version, "patterns": view.rows, "dimensions": view.dimensions, "shards": view.shards}
+
+
+async def _body(request: Any) -> bytes | None:
+    """All of it; None if it is too large, which is seen before it is taken."""
+    said = request.headers.get("content-length", "0")
+    if not said.isdecimal() or int(said[:20]) > MOST_BYTES:
+        return None
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            return None
+    return bytes(body)
+
+
+@final
+class Service:
+    """A cluster and its doors; made by `serve`. It ends with the process that made it.
+
+    Attributes:
+        url: where it answers.
+    """
+
+    def __init__(self, cluster: Cluster, host: str, port: int, doors: int, name: str) -> None:
+        self.cluster, self.url = cluster, f"http://{host}:{port}"
+        self._doors, self._name, self._serve = check_count("doors", doors), name, _optional.ray_serve()
+        self._serve.start(http_options={"host": host, "port": port})
+        self._open()
+
+    def refresh(self) -> int:
+        """Move to the newest version of the store: new shards, then new doors, then the old ones end."""
+        with self.cluster.held() as old:
+            version = self.cluster.refresh()
+            if version != old.view.version:
+                self._open()
+        return version
+
+    def close(self) -> None:
+        self._serve.shutdown()
+        self.cluster.close()
+
+    def __enter__(self) -> "Service":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        with self.cluster.held() as generation:
+            door = self._serve.deployment(Door).options(
+                name="door",
+                num_replicas=self._doors,
+                max_ongoing_requests=AT_A_TIME,
+                max_queued_requests=WAITING,
+                ray_actor_options={"num_cpus": 0.25},
+            )
+            bound = door.bind(generation.shares[0], generation.handles, generation.view.candidates, generation.patience)
+            self._serve.run(bound, name=self._name, route_prefix="/")
+
+
+def serve(
+    store: LanceStore | Address,
+    shards: int = 4,
+    replicas: int = 1,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    doors: int = 1,
+    name: str = "ahop",
+    address: str | None = None,
+    cpus: float = 0.5,
+    options: ShardOptions | None = None,
+    patience: Patience | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Service:
+    """Answer `POST /recall` from the shards of a store.
+
+    There is no key to this door: who reaches the port may ask. It is bound to this machine alone unless `host` says
+    otherwise; then put something in front that knows who may.
+
+    Args:
+        doors: processes that read requests and merge answers.
+        host: `0.0.0.0` for all networks of the machine.
+
+    The other arguments are those of `connect`.
+    """
+    chosen = patience or Patience(answer=10.0)  # who waits at a door would rather be told to come back
+    start = partial(connect, store, shards, replicas, address=address, cpus=cpus, options=options, patience=chosen)
+    cluster = start(storage_options=storage_options)
+    try:
+        return Service(cluster, host, port, doors, name)
+    except BaseException:
+        cluster.close()
+        raise

@@ -1,0 +1,80 @@
+"""One part of the patterns, and the best of them: the same in a process, in a thread, on another machine."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ahop._checks import as_queries
+from ahop.cluster.answers import Answer
+from ahop.cluster.indexing import shard_index
+from ahop.cluster.options import ShardOptions
+from ahop.cluster.shares import Share, read_share
+from ahop.stores.lance import open_store
+from ahop.stores.mending import open_table
+from ahop.stores.models import over
+from ahop.stores.tables import ids_of
+
+# Filters whose rows are kept: a version never changes, so they stay right.
+KEPT_FILTERS = 32
+
+
+@final
+class Shard:
+    """Some rows of a store, and an index of them.
+
+    Args:
+        share: which rows, of which version.
+    """
+
+    def __init__(self, share: Share, options: ShardOptions | None = None) -> None:
+        self.share, self.options = share, options or ShardOptions()
+        rows = read_share(share)
+        model = open_store(share.address, share.version, share.storage_options).model()
+        self.ids, self.memory = rows.ids, over(model, rows.patterns)
+        self.index = shard_index(self.memory, share, self.options)
+        self._sorted = rows.ids.sort()
+        self._rows: Callable[[str], Tensor] = lru_cache(KEPT_FILTERS)(self._find)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @torch.no_grad()
+    def search(self, queries: NDArray[Any], k: int, where: str | None = None) -> Answer:
+        """The k best rows of each query with exact scores, and what all rows weigh.
+
+        Args:
+            where: a filter in the words of `ahop.stores`; only rows that pass are answered.
+        """
+        asked = as_queries(np.array(queries), self.memory.patterns)
+        found = self.index.search(asked, k, None if where is None else self._rows(where))
+        assert found.log_mass is not None
+        known = found.indices.clamp_min(0)
+        missing = torch.isneginf(found.scores) | (found.indices < 0)
+        patterns = self.memory.patterns[known].masked_fill(missing.unsqueeze(-1), torch.nan)
+        background, count = None, len(self)
+        if found.background is not None:
+            behind = found.background
+            background = torch.stack([behind.log_rest, behind.mean, behind.spread]).numpy()
+            count = behind.count
+        return Answer(
+            self.ids[known].masked_fill(missing, -1).numpy(),
+            found.scores.numpy(),
+            patterns.numpy(),
+            found.log_mass.numpy(),
+            background,
+            count,
+        )
+
+    def _find(self, where: str) -> Tensor:
+        """Flags (n,) of the rows that pass."""
+        table = open_table(self.share.place, self.share.version)
+        fragments = [table.get_fragment(number) for number in self.share.fragments]
+        ids = ids_of(table.scanner(columns=["id"], filter=where, fragments=fragments).to_table())
+        places = torch.searchsorted(self._sorted.values, ids).clamp_max(len(self) - 1)
+        mine = self._sorted.values[places] == ids
+        return torch.zeros(len(self), dtype=torch.bool).index_fill_(0, self._sorted.indices[places[mine]], True)

@@ -1,0 +1,91 @@
+"""Which rows of a store are whose: each shard has the same number of them, whatever parts the table is stored in."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from ahop._checks import check_count
+from ahop.errors import ShapeError
+from ahop.stores.lance import LanceStore, open_store
+from ahop.stores.mending import open_table
+from ahop.stores.places import Address, Place
+from ahop.stores.tables import Rows, batches_of
+
+# What is read of the table at a time.
+BATCH_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Share:
+    """Some rows of one version of a store: words and numbers only, so that a shard can be built from it again anywhere.
+
+    Attributes:
+        address: of the store.
+        version: of the store.
+        fragments: parts of the table, in their order.
+        start: the first of their rows.
+        stop: the row after the last.
+        storage_options: what an object store asks for.
+    """
+
+    address: str
+    version: int
+    fragments: tuple[int, ...]
+    start: int
+    stop: int
+    storage_options: dict[str, str] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def place(self) -> Place:
+        return Place.of(self.address, self.storage_options)
+
+
+def as_store(store: LanceStore | Address, storage_options: Mapping[str, str] | None = None) -> LanceStore:
+    return store if isinstance(store, LanceStore) else open_store(store, storage_options=storage_options)
+
+
+def shares_of(store: LanceStore, count: int) -> list[Share]:
+    """The rows of the version that this handle sees in `count` shares, fewer if there are fewer rows."""
+    table = open_table(store.place, store.version)
+    fragments = [(int(each.fragment_id), int(each.count_rows())) for each in table.get_fragments()]
+    sizes = [size for _, size in fragments]
+    total, ends = sum(sizes), np.cumsum([0, *sizes])
+    if not total:
+        raise ShapeError(f"`{store.place.address}` has no patterns to share. `add` some first.")
+    count = min(check_count("shards", count), total)
+    cuts = [total * number // count for number in range(count + 1)]
+    shares = []
+    for start, stop in pairwise(cuts):
+        mine = [at for at in range(len(sizes)) if ends[at] < stop and ends[at + 1] > start]
+        before = int(ends[mine[0]])
+        numbers = tuple(fragments[at][0] for at in mine)
+        shares.append(
+            Share(store.place.address, store.version, numbers, start - before, stop - before, store.place.options)
+        )
+    return shares
+
+
+def read_share(share: Share) -> Rows:
+    """Numbers and patterns of the rows, in their order."""
+    parts = list(_batches(share))
+    return Rows(torch.cat([rows.ids for rows in parts]), torch.cat([rows.patterns for rows in parts]), {})
+
+
+def _batches(share: Share) -> Iterator[Rows]:
+    table = open_table(share.place, share.version)
+    fragments = [table.get_fragment(number) for number in share.fragments]
+    dimensions = table.schema.field("pattern").type.list_size
+    at = 0
+    for rows in batches_of(table, max(1, BATCH_BYTES // (4 * dimensions)), None, fragments):
+        part = slice(max(0, share.start - at), share.stop - at)
+        at += len(rows)
+        if at > share.start and part.stop > 0:
+            yield Rows(rows.ids[part].clone(), rows.patterns[part].clone(), {})
+        if at >= share.stop:
+            return

@@ -1,0 +1,112 @@
+"""Shards as actors of Ray: started on all machines alike, started anew where they die, and ended together."""
+
+import time
+from contextlib import suppress
+from threading import Lock
+from typing import Any, final
+
+from ahop import _optional
+from ahop.cluster.asking import Patience, Scatter
+from ahop.cluster.keeper import Keeper
+from ahop.cluster.options import ShardOptions
+from ahop.cluster.recalling import View
+from ahop.cluster.replicas import Team
+from ahop.cluster.shares import Share, shares_of
+from ahop.errors import AhopError, RetryError
+from ahop.stores.lance import LanceStore
+
+# For a word about each shard, in seconds.
+WORD = 5.0
+
+
+@final
+class Generation:
+    """The actors of one version of a store. Those who ask hold it, so that it does not end under them."""
+
+    def __init__(
+        self, store: LanceStore, shards: int, replicas: int, cpus: float, options: ShardOptions, patience: Patience
+    ) -> None:
+        shares = shares_of(store, shards)
+        self.view, self.patience, self.shares = View(store, len(shares), options.candidates), patience, shares
+        self.handles = [[_start(share, options, cpus) for _ in range(replicas)] for share in shares]
+        self.scatter = Scatter([Team(each) for each in self.handles], patience)
+        self._users, self._is_over, self._lock = 0, False, Lock()
+        try:
+            self._wait(cpus)
+        except BaseException:
+            self._kill()
+            raise
+
+    def hold(self) -> bool:
+        """Do not end before `let_go`; false if it is over."""
+        with self._lock:
+            self._users += not self._is_over
+            return not self._is_over
+
+    def let_go(self) -> None:
+        with self._lock:
+            self._users -= 1
+            is_last = self._is_over and not self._users
+        if is_last:
+            self._kill()
+
+    def end(self) -> None:
+        """Once nobody asks any more."""
+        with self._lock:
+            was_over, self._is_over = self._is_over, True
+            is_free = not self._users
+        if is_free and not was_over:
+            self._kill()
+
+    def describe(self) -> list[dict[str, object]]:
+        """A line for each replica: who and where it is, or that it is away."""
+        ray = _optional.ray()
+        asked = [
+            (shard, number, handle.describe.remote())
+            for shard, handles in enumerate(self.handles)
+            for number, handle in enumerate(handles)
+        ]
+        ray.wait([reference for *_, reference in asked], num_returns=len(asked), timeout=WORD)
+        lines = []
+        for shard, number, reference in asked:
+            line: dict[str, object] = {"shard": shard, "replica": number, "rows": len(self.shares[shard])}
+            try:
+                line |= {"answers": True} | ray.get(reference, timeout=0)
+            except (ray.exceptions.RayError, TimeoutError, AhopError) as error:
+                line |= {"answers": False, "why": type(getattr(error, "cause", None) or error).__name__}
+            lines.append(line)
+        return lines
+
+    def _wait(self, cpus: float) -> None:
+        """Until all shards are there."""
+        ray = _optional.ray()
+        waiting = [handle.describe.remote() for handles in self.handles for handle in handles]
+        until = time.monotonic() + self.patience.start
+        while waiting:
+            ready, waiting = ray.wait(waiting, num_returns=1, timeout=max(0.0, until - time.monotonic()))
+            if not ready:
+                raise RetryError(
+                    f"{len(waiting)} shards were not there within {self.patience.start:g} seconds. Each needs {cpus:g} "
+                    "CPUs that are free, and time to read its rows: add machines, or give fewer `shards`, fewer "
+                    "`cpus`, or more time by `patience`."
+                )
+            try:
+                ray.get(ready[0], timeout=WORD)
+            except ray.exceptions.RayTaskError as error:
+                raise (error.cause if isinstance(getattr(error, "cause", None), AhopError) else error) from None
+
+    def _kill(self) -> None:
+        ray = _optional.ray()
+        for handle in (each for handles in self.handles for each in handles):
+            with suppress(ray.exceptions.RayError, RuntimeError):  # Ray itself may be gone
+                ray.kill(handle, no_restart=True)
+
+
+def _start(share: Share, options: ShardOptions, cpus: float) -> Any:
+    # No argument is large: actors whose arguments are, cannot be started anew.
+    actor = (
+        _optional.ray()
+        .remote(Keeper)
+        .options(num_cpus=cpus, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")
+    )
+    return actor.remote(share, options)
