@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ahop._archive import describe
-from ahop._checks import as_rows, same_kind
+from ahop._checks import same_kind
 from ahop._component import Component
 from ahop._typing import Kind
 from ahop.errors import FileFormatError, InvalidValueError
@@ -23,7 +23,7 @@ from ahop.indexes.reranked import RerankedIndex
 from ahop.memory import AssociativeMemory, Recall
 from ahop.stores.flushing import flush
 from ahop.stores.models import over
-from ahop.stores.tables import Rows
+from ahop.stores.tables import Rows, places_of
 
 
 @final
@@ -41,7 +41,6 @@ class StoredIndex:
     ) -> None:
         self.index, self.ids, self.version = index, ids, version
         self._find = find
-        self._sorted = ids.sort()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -52,15 +51,11 @@ class StoredIndex:
         Args:
             where: columns and the values that they may have: only such rows are answered.
         """
-        rows = None if where is None else self._rows(self._find(where))
+        rows = None if where is None else places_of(self._find(where), self.ids)
         found = self.index.recall(queries, k, rows)
         indices = torch.as_tensor(found.indices)
         ids = self.ids[indices.clamp_min(0)].masked_fill(indices < 0, -1)
         return Recall(same_kind(ids, queries), found.posterior, found.patterns, found.unknown)
-
-    def _rows(self, ids: Tensor) -> Tensor:
-        """Where in the index these numbers stand."""
-        return as_rows("where", self._sorted.indices[torch.searchsorted(self._sorted.values, ids)], len(self))
 
 
 def cached_index(

@@ -13,12 +13,10 @@ from ahop.errors import InvalidValueError
 from ahop.memory import AssociativeMemory
 from ahop.stores.committing import Writer
 from ahop.stores.models import describe_model, remove_models, words_of
-from ahop.stores.tables import ID, ids_of, table_of
+from ahop.stores.tables import ID, ids_of, places_of, some_of, table_of
 
 # The words of Lance for rows that were to be new and are not.
 FOUND = "found matching row"
-# So many numbers are named in a complaint.
-NAMED = 5
 
 
 def add_rows(
@@ -53,9 +51,7 @@ def upsert_rows(
 
 def remove_rows(writer: Writer, table: Any, ids: Tensor) -> None:
     known = ids_of(table.scanner(columns=[ID]).to_table())
-    strange = ids[~torch.isin(ids, known)]
-    if len(strange):
-        raise InvalidValueError(f"`ids` must be in the table; not there: {_some(strange)}.")
+    places_of(ids, known)  # which complains
     if len(ids) == len(known):
         raise InvalidValueError("`ids` names every stored pattern; a store keeps at least one.")
     if len(ids):
@@ -93,10 +89,5 @@ def _refuse_known(ids: Array, known: Tensor) -> None:
     there = torch.as_tensor(ids)[torch.isin(torch.as_tensor(ids), known)]
     if len(there):
         raise InvalidValueError(
-            f"`ids` must be new; already there: {_some(there)}. `upsert` stores new patterns under old numbers."
+            f"`ids` must be new; already there: {some_of(there)}. `upsert` stores new patterns under old numbers."
         )
-
-
-def _some(ids: Tensor) -> str:
-    shown = ", ".join(str(each) for each in ids[:NAMED].tolist())
-    return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED} more"

@@ -73,8 +73,9 @@ def _literal(name: str, value: Any, kind: Any) -> str | None:
     raise KindError(f"`where[{name!r}]` must be values of the kind {kind}, as the column holds; got {value!r}.")
 
 
-def _as_float(value: float) -> float | None:
+def _as_float(value: int | float) -> float | None:
+    """The same number; None if there is no such float."""
     try:
-        return float(value)
+        return float(value) if isnan(value) or float(value) == value else None
     except OverflowError:
         return None

@@ -31,19 +31,15 @@ class Flusher:
 
     def _folders(self) -> Iterator[Path]:
         yield self.folder
-        for each in os.scandir(self.folder):
-            if each.is_dir() and each.name not in PASSING:
-                yield Path(each.path)
+        yield from (each for each in self.folder.iterdir() if each.is_dir() and each.name not in PASSING)
 
     def _flush(self, folder: Path) -> None:
         """The new files of a folder, then their names."""
-        for each in os.scandir(folder):
-            if each.is_file():
-                known = each.stat()
-                file = (each.path, known.st_ino, known.st_mtime_ns)
-                if file not in self._flushed:
-                    flush(Path(each.path))
-                    self._flushed.add(file)
+        with os.scandir(folder) as found:
+            known = {(each.path, each.stat().st_ino, each.stat().st_mtime_ns) for each in found if each.is_file()}
+        for file in sorted(known - self._flushed):
+            flush(Path(file[0]))
+            self._flushed.add(file)
         flush(folder)
 
 

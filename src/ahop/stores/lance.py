@@ -24,7 +24,7 @@ from ahop.stores.mending import open_table
 from ahop.stores.models import as_model, over, read_model, words_of
 from ahop.stores.places import Address, Place
 from ahop.stores.streaming import stream
-from ahop.stores.tables import ID, PATTERN, Rows, as_ids, as_stored, batches_of, ids_of, rows_of
+from ahop.stores.tables import ID, PATTERN, Rows, as_ids, as_stored, batches_of, ids_of, places_of, rows_of
 from ahop.variants.base import Pairs, Variant
 
 CACHE = "_cache"
@@ -171,11 +171,14 @@ class LanceStore:
         warning. The patterns that are reranked stay on the disk until they are looked at.
 
         Args:
+            pairs: (ids, copies): the numbers of the patterns that the copies come from.
             cache: the folder for these files. If None, `_cache` in the table's own folder; and no files where the
                 table is in none.
         """
+        if isinstance(pairs, Pairs):
+            pairs = (pairs.origins, pairs.queries)
         options = {
-            "pairs": (pairs.queries, pairs.origins) if isinstance(pairs, Pairs) else pairs,
+            "pairs": pairs,
             "variant": variant,
             "tolerance": tolerance,
             "candidates": candidates,
@@ -190,7 +193,7 @@ class LanceStore:
         built = cached_index(
             lambda memory: index(
                 memory,
-                pairs,
+                None if pairs is None else (places_of(as_ids(pairs[0], unique=False), ids), pairs[1]),
                 variant=variant,
                 tolerance=tolerance,
                 candidates=candidates,

@@ -17,6 +17,8 @@ from ahop.errors import InvalidValueError, KindError, ShapeError
 
 ID, PATTERN = "id", "pattern"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# So many numbers are named in a complaint.
+NAMED = 5
 # With it, Lance itself notices when two writers add the same number at the same time.
 KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 
@@ -51,7 +53,7 @@ def as_stored(patterns: Array, dimensions: int | None = None) -> Patterns:
     return tensor.detach().cpu()[: len(patterns)].contiguous()
 
 
-def as_ids(ids: Array, count: int | None = None) -> Tensor:
+def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
     """Whole numbers from 0, none twice; as many as there are patterns if `count` is given."""
     tensor = torch.as_tensor(ids).cpu()
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
@@ -66,7 +68,7 @@ def as_ids(ids: Array, count: int | None = None) -> Tensor:
     tensor = tensor.long()
     if len(tensor) and int(tensor.min()) < 0:
         raise InvalidValueError(f"`ids` must be zero or larger; got {int(tensor.min())}.")
-    if len(distinct(tensor)[0]) != len(tensor):
+    if unique and len(distinct(tensor)[0]) != len(tensor):
         raise InvalidValueError("`ids` must differ from one another; some are there twice.")
     return tensor
 
@@ -104,6 +106,22 @@ def table_of(schema: Any, ids: Tensor, patterns: Patterns, metadata: Mapping[str
 
 def ids_of(table: Any) -> Tensor:
     return torch.from_numpy(np.array(table[ID].to_numpy()))
+
+
+def places_of(ids: Tensor, known: Tensor) -> Tensor:
+    """Where among the known numbers these stand."""
+    ordered = known.sort()
+    found = torch.searchsorted(ordered.values, ids).clamp_max(max(0, len(known) - 1))
+    strange = ids[ordered.values[found] != ids] if len(known) else ids
+    if len(strange):
+        raise InvalidValueError(f"`ids` must be in the table; not there: {some_of(strange)}.")
+    return ordered.indices[found]
+
+
+def some_of(ids: Tensor) -> str:
+    """Numbers for a complaint, but not too many."""
+    shown = ", ".join(str(each) for each in ids[:NAMED].tolist())
+    return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED} more"
 
 
 def rows_of(table: Any, dimensions: int) -> Rows:

@@ -1,0 +1,722 @@
+"""A store answers as a memory, keeps what it acknowledged, and lets many write."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import ahop
+from ahop.errors import (
+    ConflictError,
+    DataNotFoundError,
+    FileFormatError,
+    InvalidValueError,
+    KindError,
+    MissingPackageError,
+    ShapeError,
+    UndefinedError,
+)
+from ahop.indexes import calibrating
+from ahop.stores import LanceStore, create, open_store
+from ahop.stores.mending import heads
+from tests.strategies import FEW, Problem, gapped_problems, problem, problems
+
+pytest.importorskip("lance")
+
+
+def patterns(count: int = 60, dimensions: int = 6, seed: int = 0) -> Tensor:
+    return torch.rand(count, dimensions, generator=torch.Generator().manual_seed(seed))
+
+
+def euclidean(stored: Tensor) -> ahop.AssociativeMemory:
+    return ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity(), ahop.Softmax(beta=4.0))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ahop.AssociativeMemory:
+    """With a detector of unknown queries, and a similarity for each of two groups."""
+    stored = patterns(200, 8)
+    pairs = ahop.MixedVariant(0.1, 0.1, 0.1).sample(stored, 120, seed=1)
+    memory = ahop.fit(stored, pairs=pairs, similarity="mixture", progress=False)
+    memory.group_names = ["a", "b"]
+    memory.by_group.extend([ahop.EuclideanSimilarity(), ahop.DotSimilarity()])
+    return memory
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LanceStore:
+    return create(tmp_path / "table", euclidean(patterns()), metadata={"colour": ["red", "green"] * 30})
+
+
+def of_table(store: LanceStore) -> list[int]:
+    return sorted(store.rows().ids.tolist())
+
+
+# It answers as a memory.
+
+
+@pytest.mark.parametrize("separation", [ahop.Softmax(4.0), ahop.Sparsemax(), ahop.Argmax(), ahop.Power(3)], ids=repr)
+@settings(max_examples=FEW)
+@given(case=st.one_of(problems, gapped_problems), k=st.integers(1, 14), rows=st.integers(1, 5))
+def test_a_store_answers_as_the_memory(case: Problem, k: int, rows: int, separation: Any, tmp_path: Path) -> None:
+    memory = ahop.AssociativeMemory(case.patterns.float(), ahop.EuclideanSimilarity(), separation)
+    address = f"memory://{time.monotonic_ns()}"
+    store = create(address, memory, fragment_rows=rows)
+    queries = case.queries.float()
+    expected, answer = memory.recall(queries, k), store.recall(queries, k)
+    assert answer.indices.shape == expected.indices.shape
+    assert_close(answer.posterior, expected.posterior, atol=1e-5, rtol=1e-5)
+    scores = memory.scores(queries)
+    assert_close(scores.gather(-1, answer.indices), scores.gather(-1, expected.indices))
+    assert_close(answer.patterns, memory.patterns[answer.indices], equal_nan=True)
+    assert torch.equal(store.memory().patterns.nan_to_num(7), memory.patterns.nan_to_num(7))
+
+
+def test_detectors_and_groups_answer_as_in_the_memory(fitted: ahop.AssociativeMemory, tmp_path: Path) -> None:
+    store = create(tmp_path / "table", fitted, fragment_rows=70)
+    queries = ahop.MixedVariant(0.1, 0.1, 0.1).sample(fitted.patterns, 40, seed=2).queries
+    for groups in (None, ["a", "b", "c", "b"] * 10):
+        expected, answer = fitted.recall(queries, k=3, groups=groups), store.recall(queries, k=3, groups=groups)
+        assert torch.equal(answer.indices, expected.indices)
+        assert_close(answer.posterior, expected.posterior, atol=1e-5, rtol=1e-5)
+        assert expected.unknown is not None
+        assert_close(answer.unknown, expected.unknown, atol=1e-5, rtol=1e-5)
+    loaded = store.memory()
+    assert repr(loaded.similarity) == repr(fitted.similarity)
+    assert torch.equal(loaded.scores(queries), fitted.scores(queries))
+
+
+def test_one_pattern_of_one_dimension_is_a_table(tmp_path: Path) -> None:
+    store = create(tmp_path / "table", euclidean(torch.tensor([[2.0]])))
+    answer = store.recall(np.array([[1.0], [np.nan]], dtype=np.float32), k=5)
+    assert isinstance(answer.posterior, np.ndarray)
+    assert answer.indices.tolist() == [[0], [0]]
+    assert answer.posterior.tolist() == [[1.0], [1.0]]
+    assert store.recall(torch.zeros(0, 1)).indices.shape == (0, 1)
+    assert store.index().recall(torch.zeros(2, 1)).indices.tolist() == [[0], [0]]
+
+
+def test_batches_are_walked_and_queries_too(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = patterns(20, seed=3)
+    expected = store.recall(queries, k=4)
+    monkeypatch.setattr("ahop.stores.lance.BATCH_BYTES", 7 * 4 * store.dimensions)
+    monkeypatch.setattr("ahop.stores.streaming.SCORE_BYTES", 300)
+    answer = store.recall(queries, k=4)
+    assert torch.equal(answer.indices, expected.indices)
+    assert_close(answer.posterior, expected.posterior)
+    assert torch.equal(answer.patterns, expected.patterns)
+
+
+def test_parts_of_a_table_are_memories(tmp_path: Path) -> None:
+    memory = euclidean(patterns())
+    store = create(tmp_path / "table", memory, ids=torch.arange(60) * 10, fragment_rows=25)
+    parts = store.fragments()
+    assert len(parts) == 3
+    assert [len(store.rows([part])) for part in parts] == [25, 25, 10]
+    rows = store.rows(parts[1:])
+    assert rows.ids.tolist() == list(range(250, 600, 10))
+    assert torch.equal(store.memory(parts[1:]).patterns, memory.patterns[25:])
+    assert len(store.rows([])) == 0
+    with pytest.raises(InvalidValueError, match="must be among"):
+        store.rows([99])
+    with pytest.raises(ShapeError, match="at least one pattern"):
+        store.memory([])
+
+
+# Rows come, change and go.
+
+
+def test_rows_are_added_changed_and_removed(store: LanceStore) -> None:
+    more = patterns(3, seed=5)
+    more[1, 2] = torch.nan
+    assert store.add(more, metadata={"colour": ["blue"] * 3}).tolist() == [60, 61, 62]
+    assert store.recall(more).indices.squeeze(-1).tolist() == [60, 61, 62]
+    store.upsert(more.flip(0), torch.tensor([60, 61, 99]), metadata={"colour": ["grey"] * 3})
+    assert store.recall(more[2:]).indices.item() in (60, 62)
+    assert len(store) == 64
+    assert store.add(more[:1], ids=np.array([70]), metadata={"colour": ["blue"]}).tolist() == [70]
+    assert store.add(more[:1], metadata={"colour": ["blue"]}).tolist() == [100]
+    store.remove(np.array([60, 62, 0]))
+    assert of_table(store) == [*range(1, 60), 61, 70, 99, 100]
+    rows = store.rows()
+    assert rows.metadata["colour"][rows.ids.tolist().index(61)] == "grey"
+    assert rows.patterns[rows.ids.tolist().index(99)].equal(more[0])
+    assert store.version == 6
+
+
+def test_nothing_is_no_change(store: LanceStore) -> None:
+    nothing = torch.zeros(0, 6)
+    assert store.add(nothing, metadata={"colour": []}).tolist() == []
+    store.upsert(nothing, torch.zeros(0, dtype=torch.long), metadata={"colour": []})
+    store.remove(torch.zeros(0, dtype=torch.long))
+    assert store.version == 1
+
+
+def test_what_does_not_fit_is_said(store: LanceStore, tmp_path: Path) -> None:
+    one, colour = patterns(1), {"colour": ["red"]}
+    with pytest.raises(InvalidValueError, match=r"already there: 5\. `upsert`"):
+        store.add(one, ids=torch.tensor([5]), metadata=colour)
+    with pytest.raises(InvalidValueError, match="not there: 77"):
+        store.remove(torch.tensor([1, 77]))
+    with pytest.raises(InvalidValueError, match="keeps at least one"):
+        store.remove(torch.arange(60))
+    with pytest.raises(InvalidValueError, match="there twice"):
+        store.upsert(patterns(2), torch.tensor([3, 3]), metadata={"colour": ["red", "red"]})
+    with pytest.raises(InvalidValueError, match="zero or larger"):
+        store.add(one, ids=torch.tensor([-4]), metadata=colour)
+    with pytest.raises(KindError, match="Names belong into a column"):
+        store.add(one, ids=torch.tensor([0.5]), metadata=colour)
+    with pytest.raises(ShapeError, match="one for each pattern"):
+        store.add(one, ids=torch.tensor([70, 71]), metadata=colour)
+    with pytest.raises(ShapeError, match="d=6"):
+        store.add(patterns(1, 5), metadata=colour)
+    with pytest.raises(InvalidValueError, match="must have the columns"):
+        store.add(one)
+    with pytest.raises(ShapeError, match="one for each row"):
+        store.add(one, metadata={"colour": ["red", "red"]})
+    with pytest.raises(KindError, match="as the rows before"):
+        store.add(one, metadata={"colour": [3.5]})
+    with pytest.raises(ShapeError, match="6 dimensions"):
+        store.learn(euclidean(patterns(3, 5)))
+    assert store.version == 1
+    with pytest.raises(InvalidValueError, match="must be new"):
+        create(tmp_path / "table", euclidean(patterns()))
+    with pytest.raises(InvalidValueError, match="letters, digits"):
+        create(tmp_path / "other", euclidean(patterns(1)), metadata={"a b": [1]})
+    with pytest.raises(KindError, match="words, numbers"):
+        create(tmp_path / "other", euclidean(patterns(1)), metadata={"a": [[1]]})
+    with pytest.raises(DataNotFoundError, match="`create` makes one"):
+        open_store(tmp_path / "nowhere")
+    assert [each.name for each in tmp_path.iterdir()] == ["table"]
+
+
+def test_models_with_numbers_for_each_pattern_are_refused(tmp_path: Path) -> None:
+    stored = patterns(4)
+    with pytest.raises(UndefinedError, match="log_prior"):
+        create(tmp_path / "table", ahop.AssociativeMemory(stored, log_prior=torch.zeros(4)))
+    with pytest.raises(UndefinedError, match="weights for each of its patterns"):
+        create(tmp_path / "table", ahop.AssociativeMemory(stored, ahop.IsolatedSimilarity(4, 6)))
+
+
+# Versions.
+
+
+def test_a_version_is_patterns_and_model(store: LanceStore, fitted: ahop.AssociativeMemory, tmp_path: Path) -> None:
+    queries = patterns(5, seed=9)
+    before = store.recall(queries)
+    store.add(queries, metadata={"colour": ["new"] * 5})
+    store.learn(ahop.zoo.m_hop(patterns()))
+    assert repr(store.model().similarity) == "DotSimilarity()"
+    assert [(each.number, each.rows) for each in store.versions()] == [(1, 60), (2, 65), (3, 65)]
+    assert all(before.when <= after.when for before, after in zip(store.versions(), store.versions()[1:], strict=False))
+    for old in (store.at(1), open_store(tmp_path / "table", version=1)):
+        assert old.version == 1
+        assert torch.equal(old.recall(queries).posterior, before.posterior)
+        with pytest.raises(UndefinedError, match="only reads"):
+            old.remove(torch.tensor([1]))
+        with pytest.raises(UndefinedError, match="only reads"):
+            old.refresh()
+    for open_it in (store.at, lambda number: open_store(tmp_path / "table", version=number)):
+        with pytest.raises(InvalidValueError, match="`version` must be one of"):
+            open_it(9)
+
+
+def test_a_handle_stays_until_it_is_refreshed(store: LanceStore, tmp_path: Path) -> None:
+    other = open_store(tmp_path / "table")
+    other.add(patterns(2), metadata={"colour": ["red"] * 2})
+    other.learn(ahop.zoo.m_hop(patterns()))
+    assert (store.version, len(store)) == (1, 60)
+    assert repr(store.model().similarity) == "EuclideanSimilarity()"
+    store.refresh()
+    assert (store.version, len(store)) == (3, 62)
+    assert repr(store.model().similarity) == "DotSimilarity()"
+
+
+def test_large_models_get_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ahop.stores.models.LARGEST_IN_WORDS", 0)
+    store = create(tmp_path / "table", euclidean(patterns()))
+    store.learn(ahop.zoo.m_hop(patterns()))
+    files = list((tmp_path / "table" / "_models").iterdir())
+    assert len(files) == 2
+    assert repr(open_store(tmp_path / "table").model().similarity) == "DotSimilarity()"
+    assert repr(store.at(1).model().similarity) == "EuclideanSimilarity()"
+    store.compact(keep=timedelta(0))
+    (left,) = (tmp_path / "table" / "_models").iterdir()
+    assert repr(open_store(tmp_path / "table").model().similarity) == "DotSimilarity()"
+    left.write_bytes(left.read_bytes()[:-1] + b"?")
+    with pytest.raises(FileFormatError, match="checksum"):
+        open_store(tmp_path / "table").model()
+    left.unlink()
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        open_store(tmp_path / "table").model()
+
+
+def test_compacting_joins_parts_and_drops_versions(store: LanceStore, tmp_path: Path) -> None:
+    for seed in range(4):
+        store.add(patterns(3, seed=seed), metadata={"colour": ["blue"] * 3})
+    store.index()
+    store.remove(torch.tensor([0, 61]))
+    expected = store.recall(patterns(5, seed=8), k=3)
+    store.compact()
+    assert len(store.fragments()) == 1
+    assert len(store.versions()) > 5
+    store.compact(keep=timedelta(0))
+    assert [each.number for each in store.versions()] == [store.version]
+    assert not [each for each in (tmp_path / "table" / "_cache").iterdir() if each.name.startswith("v5")]
+    again = open_store(tmp_path / "table").recall(patterns(5, seed=8), k=3)
+    assert torch.equal(again.indices, expected.indices)
+    assert_close(again.posterior, expected.posterior)
+    assert store.add(patterns(1), metadata={"colour": ["blue"]}).tolist() == [72]
+
+
+def test_a_table_of_others_is_refused(tmp_path: Path) -> None:
+    lance, arrow = pytest.importorskip("lance"), pytest.importorskip("pyarrow")
+    lance.write_dataset(arrow.table({"id": [1]}), tmp_path / "table")
+    with pytest.raises(FileFormatError, match="carries no model"):
+        open_store(tmp_path / "table")
+    words = {"ahop": '{"format": 9}'}
+    lance.write_dataset(arrow.table({"id": [1]}).replace_schema_metadata(words), tmp_path / "newer")
+    with pytest.raises(FileFormatError, match="has format 9; this release reads format 1"):
+        open_store(tmp_path / "newer")
+
+
+# Filters.
+
+odd_words = st.one_of(
+    st.text(max_size=6),
+    st.text(alphabet="'\"\\`;-%_ \0\n", max_size=6),
+    st.sampled_from(["' OR true --", "''", "\\'", "NULL", "true", "日本", "1"]),
+)
+
+
+@settings(max_examples=30)
+@given(words=st.lists(odd_words, min_size=1, max_size=6), asked=st.lists(odd_words, max_size=3))
+def test_words_are_filtered_by_what_they_are(words: list[str], asked: list[str]) -> None:
+    store = create(
+        f"memory://{time.monotonic_ns()}", euclidean(patterns(len(words))), metadata={"word": words, "select": words}
+    )
+    for wanted in ([*asked, words[0]], asked):
+        right = [row for row, word in enumerate(words) if word in wanted]
+        found = store.recall(patterns(1), k=len(words), where={"word": wanted, "select": set(wanted)}).indices
+        assert sorted(found[found >= 0].tolist()) == right
+
+
+@settings(max_examples=30)
+@given(
+    numbers=st.lists(st.one_of(st.floats(), st.sampled_from([0.0, -0.0, 1e-320, 0.1])), min_size=1, max_size=5),
+    wholes=st.lists(st.integers(-(2**63) + 1, 2**63 - 1), min_size=5, max_size=5),
+    asked=st.one_of(st.floats(), st.integers()),
+)
+def test_numbers_are_filtered_by_what_they_are(numbers: list[float], wholes: list[int], asked: float) -> None:
+    count = len(numbers)
+    columns = {"number": numbers, "whole": wholes[:count], "flag": [each > 0 for each in numbers]}
+    store = create(f"memory://{time.monotonic_ns()}", euclidean(patterns(count)), metadata=columns)
+
+    def rows(**where: object) -> list[int]:
+        found = store.recall(patterns(1), k=count, where=where).indices
+        return sorted(found[found >= 0].tolist())
+
+    for value in (asked, numbers[0]):
+        assert rows(number=value) == [row for row, each in enumerate(numbers) if each == value]
+    for value in (asked, wholes[0]):
+        assert rows(whole=value) == [row for row, each in enumerate(wholes[:count]) if each == value]
+    assert rows(flag=True, whole=wholes) == [row for row, each in enumerate(numbers) if each > 0]
+    assert rows(id=np.arange(2)) == list(range(min(2, count)))
+
+
+def test_the_posterior_is_among_the_rows_that_pass(store: LanceStore) -> None:
+    queries = patterns(4, seed=2)
+    answer = store.recall(queries, k=60, where={"colour": "red"})
+    assert bool((answer.indices[:, :30] % 2 == 0).all())
+    assert bool((answer.indices[:, 30:] == -1).all())
+    assert bool(answer.patterns[:, 30:].isnan().all())
+    assert_close(answer.posterior.sum(-1), torch.ones(4))
+    red = ahop.AssociativeMemory(store.rows().patterns[::2], ahop.EuclideanSimilarity(), ahop.Softmax(beta=4.0))
+    assert_close(answer.posterior[:, :30], red.recall(queries, k=30).posterior, atol=1e-5, rtol=1e-5)
+    assert bool((store.recall(queries, where={"colour": []}).indices == -1).all())
+
+
+def test_rows_without_a_value_are_found_by_none(tmp_path: Path) -> None:
+    store = create(tmp_path / "table", euclidean(patterns(3)), metadata={"word": ["a", None, "b"], "n": [None, 1, 2]})
+    assert store.recall(patterns(1), k=3, where={"word": [None, "b"]}).indices.sort().values.tolist() == [[-1, 1, 2]]
+    assert store.recall(patterns(1), where={"n": None}).indices.tolist() == [[0]]
+
+
+def test_filters_that_make_no_sense_are_refused(store: LanceStore) -> None:
+    with pytest.raises(InvalidValueError, match="the columns are"):
+        store.recall(patterns(1), where={"colour` IS NULL OR `id": "red"})
+    with pytest.raises(InvalidValueError, match="the columns are"):
+        store.recall(patterns(1), where={"pattern": 3})
+    with pytest.raises(KindError, match="of the kind string"):
+        store.recall(patterns(1), where={"colour": 3})
+
+
+def test_filters_name_columns(store: LanceStore, unchecked: None) -> None:
+    with pytest.raises(KindError, match="For some rows"):
+        store.recall(patterns(1), where=torch.arange(3))  # type: ignore[arg-type]
+
+
+# What was acknowledged is durable.
+
+
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """What goes to the disk, in its order."""
+    seen: list[Path] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        seen.append(Path(os.readlink(f"/proc/self/fd/{handle}")))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return seen
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at the open files of a process")
+@pytest.mark.parametrize("change", ["add", "upsert", "remove", "learn", "compact"])
+def test_data_reach_the_disk_before_the_version_and_the_version_before_the_answer(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ahop.stores.models.LARGEST_IN_WORDS", 0)
+    store = create(tmp_path / "table", euclidean(patterns()), fragment_rows=20)
+    before = {path for path in (tmp_path / "table").rglob("*") if path.is_file()}
+    seen = flushed(monkeypatch)
+    changes: dict[str, Callable[[], object]] = {
+        "add": lambda: store.add(patterns(2)),
+        "upsert": lambda: store.upsert(patterns(2), torch.tensor([3, 90])),
+        "remove": lambda: store.remove(torch.tensor([7])),
+        "learn": lambda: store.learn(ahop.zoo.m_hop(patterns())),
+        "compact": lambda: store.compact(),
+    }
+    changes[change]()
+    new = {path for path in (tmp_path / "table").rglob("*") if path.is_file() and path.name != ".lock"} - before
+    head = min(path for path in new if path.suffix == ".manifest")  # the newest
+    late = {path for path in new if path.parent.name in ("_transactions", "_versions")}  # of the commit itself
+    assert new - late <= set(seen)
+    assert all(seen.index(path) < seen.index(head) for path in new - late)
+    assert seen.index(head) < len(seen) - 1 - seen[::-1].index(head.parent)
+    for path in new - late:
+        assert path.parent in seen
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at the open files of a process")
+def test_a_new_table_reaches_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = flushed(monkeypatch)
+    create(tmp_path / "table", euclidean(patterns()))
+    files = {path.name for path in (tmp_path / "table").rglob("*") if path.is_file()}
+    assert files <= {path.name for path in seen}
+    assert seen[-1] == tmp_path
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "all but one byte", "zeros", "two of them"])
+def test_a_torn_head_is_put_aside(damage: str, store: LanceStore, tmp_path: Path) -> None:
+    for seed in range(3):
+        store.add(patterns(2, seed=seed), metadata={"colour": ["blue"] * 2})
+    (_, head), (_, before), *_ = heads(tmp_path / "table")
+    whole = head.read_bytes()
+    torn = {
+        "empty": b"",
+        "half": whole[: len(whole) // 2],
+        "all but one byte": whole[:-1],
+        "zeros": bytes(len(whole)),
+        "two of them": b"",
+    }
+    head.write_bytes(torn[damage])
+    left = 64
+    if damage == "two of them":
+        before.write_bytes(b"")
+        left = 62
+    with pytest.warns(RuntimeWarning, match="was never finished"):
+        again = open_store(tmp_path / "table")
+    assert len(again) == left
+    assert list((tmp_path / "table" / "_versions").glob("*.torn"))
+    again.add(patterns(1), metadata={"colour": ["grey"]})
+    assert len(open_store(tmp_path / "table")) == left + 1
+
+
+def test_a_table_without_any_whole_head_is_left_as_it_is(store: LanceStore, tmp_path: Path) -> None:
+    ((_, head),) = heads(tmp_path / "table")
+    head.write_bytes(b"")
+    with pytest.raises(FileFormatError, match="left as it is"):
+        open_store(tmp_path / "table")
+    assert head.exists()
+
+
+def test_creating_leaves_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match="no space left"):
+        create(tmp_path / "table", euclidean(patterns()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_change_that_cannot_be_flushed_is_not_acknowledged(
+    store: LanceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*arguments: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match="no space left"):
+        store.add(patterns(2), metadata={"colour": ["blue"] * 2})
+    monkeypatch.undo()
+    again = open_store(tmp_path / "table")
+    assert len(again) == 60
+    assert again.add(patterns(2), metadata={"colour": ["blue"] * 2}).tolist() == [60, 61]
+
+
+# Many writers.
+
+WRITER = """
+    import sys
+    import torch
+    from ahop.stores import open_store
+
+    store, mark, count, size = open_store(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    print("ready", flush=True)
+    for batch in range(count):
+        ids = store.add(torch.full((size, 6), mark + batch / 1e4))
+        print(int(ids[0]), len(ids), batch, flush=True)
+"""
+
+
+def writer(path: Path, mark: float, count: int, size: int = 5) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", dedent(WRITER), str(path), str(mark), str(count), str(size)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_three_processes_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    create(tmp_path / "table", euclidean(patterns()))
+    running = [writer(tmp_path / "table", mark, 30) for mark in (1.0, 2.0, 3.0)]
+    said = [process.communicate(timeout=300)[0].split("\n")[1:-1] for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0]
+    rows = open_store(tmp_path / "table").rows()
+    assert sorted(rows.ids.tolist()) == list(range(60 + 3 * 30 * 5))
+    place = {number: row for row, number in enumerate(rows.ids.tolist())}
+    for mark, lines in zip((1.0, 2.0, 3.0), said, strict=True):
+        assert len(lines) == 30
+        for line in lines:
+            first, size, batch = map(int, line.split())
+            stored = rows.patterns[[place[number] for number in range(first, first + size)]]
+            assert_close(stored, torch.full((5, 6), mark + batch / 1e4))
+
+
+@pytest.mark.slow
+def test_what_a_killed_writer_acknowledged_is_there_and_nothing_is_half(tmp_path: Path) -> None:
+    create(tmp_path / "table", euclidean(patterns()))
+    said: list[str] = []
+    for mark, patience in ((1.0, 0.3), (2.0, 0.6), (3.0, 0.05)):
+        process = writer(tmp_path / "table", mark, 10_000)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(patience)
+        process.send_signal(signal.SIGKILL)
+        said += [f"{mark} {line}" for line in process.communicate()[0].split("\n") if len(line.split()) == 3]
+    store = open_store(tmp_path / "table")
+    rows = store.rows()
+    numbers = rows.ids.tolist()
+    assert sorted(numbers) == list(range(len(numbers)))
+    assert (len(numbers) - 60) % 5 == 0
+    assert len(numbers) - 60 <= 5 * (len(said) + 3)  # at most one each that was not acknowledged yet
+    place = {number: row for row, number in enumerate(numbers)}
+    for line in said:
+        mark, first, size, batch = map(float, line.split())
+        stored = rows.patterns[[place[number] for number in range(int(first), int(first + size))]]
+        assert_close(stored, torch.full((5, 6), mark + batch / 1e4))
+    assert len(store.add(patterns(1))) == 1
+
+
+def racing(store: LanceStore) -> LanceStore:
+    """A second writer, who has not seen what the first one writes."""
+    other = store.at(store.version)
+    other._is_fixed = False
+    return other
+
+
+def test_writers_without_turns_take_no_number_twice() -> None:
+    store = create(f"memory://{time.monotonic_ns()}", euclidean(patterns(5)))
+    other = racing(store)
+    looked = other._table.checkout_latest
+    other._table.checkout_latest = lambda: None  # it looks, and then another writer is faster
+    assert store.add(patterns(2)).tolist() == [5, 6]
+    original = other._writer.append
+
+    def append(table: Any, rows: Any) -> None:
+        try:
+            original(table, rows)
+        finally:
+            other._table.checkout_latest = looked
+
+    other._writer.append = append  # type: ignore[method-assign]
+    assert other.add(patterns(2)).tolist() == [7, 8]
+    assert of_table(other) == list(range(9))
+    with pytest.raises(InvalidValueError, match="already there"):
+        other.add(patterns(1), ids=torch.tensor([6]))
+
+
+def test_changes_that_always_lose_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ahop.stores.committing.PAUSE", 0.0)
+    store = create(f"memory://{time.monotonic_ns()}", euclidean(patterns(5)))
+
+    def loses(*arguments: object) -> None:
+        raise OSError("Retryable commit conflict for version 2")
+
+    monkeypatch.setattr(store._writer, "merge", loses)
+    with pytest.raises(ConflictError, match="8 trials failed"):
+        store.remove(torch.tensor([1]))
+
+
+def test_a_lock_that_is_never_let_go_is_told(
+    store: LanceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr("ahop.stores.locking.PATIENCE", 0.05)
+    with (tmp_path / "table" / ".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(ConflictError, match="Another writer has held"):
+            store.remove(torch.tensor([1]))
+    store.remove(torch.tensor([1]))
+
+
+def test_object_stores_take_the_same_calls(tmp_path: Path) -> None:
+    address = f"file-object-store://{tmp_path}/table"
+    store = create(address, euclidean(patterns()))
+    assert store.add(patterns(2, seed=1)).tolist() == [60, 61]
+    store.upsert(patterns(1, seed=2), torch.tensor([3]))
+    store.remove(torch.tensor([4]))
+    store.learn(ahop.zoo.m_hop(patterns()))
+    store.compact()
+    again = open_store(address, storage_options={})
+    assert of_table(again) == sorted({*range(62)} - {4})
+    assert len(again.at(1)) == 60
+    assert open_store(f"file://{tmp_path}/table").version == again.version
+    assert again.index().recall(patterns(3)).indices.shape == (3, 1)
+
+
+# Indexes.
+
+
+def test_an_index_answers_as_the_store(store: LanceStore) -> None:
+    store.remove(torch.tensor([3, 4]))
+    queries = patterns(10, seed=4)
+    index = store.index()
+    for where in (None, {"colour": "green"}):
+        expected, answer = store.recall(queries, k=3, where=where), index.recall(queries.numpy(), k=3, where=where)
+        assert answer.indices.tolist() == expected.indices.tolist()
+        assert_close(torch.from_numpy(answer.posterior), expected.posterior, atol=0.02, rtol=0)
+        assert_close(torch.from_numpy(answer.patterns), expected.patterns)
+    assert (len(index), index.version) == (58, 2)
+    only = index.recall(queries, k=4, where={"id": [7, 9]}).indices
+    assert sorted(only[0].tolist()) == [-1, -1, 7, 9]
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often an index was built."""
+    calls: list[int] = []
+    real = calibrating.index
+
+    def index(*arguments: Any, **named: Any) -> Any:
+        calls.append(1)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr("ahop.stores.lance.index", index)
+    return calls
+
+
+def test_an_index_is_built_once_for_each_version_and_setting(
+    store: LanceStore, tmp_path: Path, built: list[int]
+) -> None:
+    cache = tmp_path / "cache"
+    queries = patterns(5, seed=4)
+    expected = store.index(cache=cache).recall(queries, k=3)
+    again = open_store(tmp_path / "table").index(cache=cache).recall(queries, k=3)
+    assert torch.equal(again.posterior, expected.posterior)
+    assert len(built) == 1
+    store.index(cache=cache, candidates=7)
+    store.index(cache=cache, pairs=(torch.arange(5), queries))
+    store.index(cache=cache, variant=ahop.NoisyVariant(0.1))
+    store.index(cache=cache, variant=ahop.NoisyVariant(0.2))
+    assert len(built) == 5
+    store.remove(torch.tensor([1]))
+    assert store.index(cache=cache).version == 2
+    assert len(built) == 6
+    store.at(1).index(cache=cache)
+    assert len(built) == 6
+    assert not (tmp_path / "table" / "_cache").exists()
+
+
+def test_damaged_files_are_noticed_and_built_anew(store: LanceStore, tmp_path: Path, built: list[int]) -> None:
+    queries = patterns(5, seed=4)
+    expected = store.index().recall(queries, k=3)
+    files = sorted((tmp_path / "table" / "_cache").iterdir())
+    assert [each.suffix for each in files] == [".index", ".patterns"]
+    generator = np.random.default_rng(0)
+    for path in files:
+        whole = path.read_bytes()
+        for place in (0, 9, len(whole) // 2, len(whole) - 1, *generator.integers(len(whole), size=6).tolist()):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << int(generator.integers(8))
+            path.write_bytes(damaged)
+            before = len(built)
+            with pytest.warns(RuntimeWarning, match="built anew"):
+                answer = store.index().recall(queries, k=3)
+            assert len(built) == before + 1
+            assert torch.equal(answer.posterior, expected.posterior)
+            assert path.read_bytes() == whole
+        path.write_bytes(whole[:-7])
+        with pytest.warns(RuntimeWarning, match="built anew"):
+            store.index()
+
+
+@pytest.mark.slow
+def test_a_million_patterns_and_their_index_open_in_two_seconds(tmp_path: Path) -> None:
+    stored = patterns(1_000_000, 64)
+    create(tmp_path / "table", euclidean(stored)).index()
+    script = """
+        import sys, time
+        import torch
+        from ahop.stores import open_store
+        import lance, faiss
+        started = time.perf_counter()
+        store = open_store(sys.argv[1])
+        index = store.index()
+        seconds = time.perf_counter() - started
+        rows = torch.tensor([5, 999_999])
+        assert index.recall(index.index.memory.patterns[rows]).indices.squeeze(-1).tolist() == rows.tolist()
+        print(seconds)
+    """
+    times = [
+        float(subprocess.check_output([sys.executable, "-c", dedent(script), str(tmp_path / "table")], text=True))
+        for _ in range(2)
+    ]
+    assert min(times) < 4.0  # two on a machine that does nothing else
+
+
+def test_without_the_package_its_name_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lance", None)
+    with pytest.raises(MissingPackageError, match=r"ahop\[store\]"):
+        open_store(tmp_path)
+
+
+def test_a_store_says_what_it_is(store: LanceStore) -> None:
+    assert "version=1, rows=60" in repr(store)
+    assert store.columns == ["colour"]
+    assert problem().patterns.shape[1] != store.dimensions
