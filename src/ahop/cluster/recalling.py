@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from ahop.stores.mending import open_table
 
 # For each block of queries in its turn the answers of all shards, to so many rows each and under a filter.
 Ask = Callable[[Iterator[NDArray[Any]], int, str | None], Iterator[list[Answer]]]
+Itself = TypeVar("Itself", bound="Recaller")
 
 
 class View:
@@ -92,7 +93,7 @@ class Recaller(ABC):
     def close(self) -> None:
         """Let go of what was taken."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self: Itself) -> Itself:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -14,6 +14,7 @@ from ahop.cluster.answers import Answer
 from ahop.cluster.indexing import shard_index
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shares import Share, read_share
+from ahop.indexes.base import Background, Found
 from ahop.stores.lance import open_store
 from ahop.stores.mending import open_table
 from ahop.stores.models import over
@@ -51,24 +52,29 @@ class Shard:
             where: a filter in the words of `ahop.stores`; only rows that pass are answered.
         """
         asked = as_queries(np.array(queries), self.memory.patterns)
-        found = self.index.search(asked, k, None if where is None else self._rows(where))
+        allowed = None if where is None else self._rows(where)
+        found = self._nothing(len(asked), k) if allowed is not None and not allowed.any() else None
+        found = self.index.search(asked, k, allowed) if found is None else found
         assert found.log_mass is not None
-        known = found.indices.clamp_min(0)
-        missing = torch.isneginf(found.scores) | (found.indices < 0)
+        known, missing = found.indices.clamp_min(0), found.indices < 0
         patterns = self.memory.patterns[known].masked_fill(missing.unsqueeze(-1), torch.nan)
-        background, count = None, len(self)
-        if found.background is not None:
-            behind = found.background
+        background, behind = None, found.background
+        if behind is not None:
             background = torch.stack([behind.log_rest, behind.mean, behind.spread]).numpy()
-            count = behind.count
         return Answer(
             self.ids[known].masked_fill(missing, -1).numpy(),
             found.scores.numpy(),
             patterns.numpy(),
             found.log_mass.numpy(),
             background,
-            count,
+            len(self) if behind is None else behind.count,
         )
+
+    def _nothing(self, count: int, k: int) -> Found:
+        """What is answered where no row passes a filter."""
+        scores, zeros = torch.full((count, min(k, len(self))), -torch.inf), torch.zeros(count)
+        background = None if self.memory.detector is None else Background(zeros - torch.inf, zeros, zeros, 0)
+        return Found(torch.full(scores.shape, -1), scores, zeros - torch.inf, background)
 
     def _find(self, where: str) -> Tensor:
         """Flags (n,) of the rows that pass."""

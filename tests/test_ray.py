@@ -1,0 +1,277 @@
+"""A cluster answers as one process does, also while its processes are killed, stopped and replaced."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pytest
+import torch
+
+import ahop
+from ahop import _optional
+from ahop.cluster import Cluster, Patience, Service, Shards, connect, recall_dataset, serve
+from ahop.errors import InvalidValueError, RetryError, ShapeError, UndefinedError
+from ahop.stores import LanceStore, create
+from tests.test_cluster import BAD, DIMENSIONS, a_store, parts_of, patterns, write_queries
+
+pytest.importorskip("lance")
+pytest.importorskip("ray")
+pytestmark = [
+    pytest.mark.slow,  # processes that import torch are started
+    pytest.mark.xdist_group("ray"),  # one Ray for all
+    pytest.mark.filterwarnings("ignore:lance is not fork-safe"),  # Ray forks to start its own, where lance is not used
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves files and sockets to the garbage collector
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
+]
+SHARDS, REPLICAS = 2, 2
+
+
+@pytest.fixture(scope="module")
+def a_ray() -> Iterator[None]:
+    """One Ray for the module, on the loopback."""
+    os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    ray = _optional.ray()
+    ray.init(num_cpus=4, include_dashboard=False, object_store_memory=2 * 10**8, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> LanceStore:
+    return a_store(tmp_path_factory.mktemp("store"), "unknown")
+
+
+@pytest.fixture(scope="module")
+def cluster(store: LanceStore, a_ray: None) -> Iterator[Cluster]:
+    with connect(store, SHARDS, REPLICAS, cpus=0.25, patience=Patience(replica=1.0, answer=60.0)) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def queries() -> torch.Tensor:
+    return ahop.NoisyVariant(0.02).sample(patterns(), 1500, seed=3).queries
+
+
+@pytest.fixture(scope="module")
+def expected(store: LanceStore, queries: torch.Tensor) -> ahop.Recall[torch.Tensor]:
+    with Shards(store.at(1), SHARDS) as shards:
+        return shards.recall(queries, k=3)
+
+
+def is_same(answer: ahop.Recall[torch.Tensor], expected: ahop.Recall[torch.Tensor]) -> bool:
+    assert answer.unknown is not None
+    assert expected.unknown is not None
+    return (
+        torch.equal(answer.indices, expected.indices)
+        and torch.equal(answer.posterior, expected.posterior)
+        and torch.equal(answer.patterns, expected.patterns)
+        and torch.equal(answer.unknown, expected.unknown)
+    )
+
+
+def processes(cluster: Cluster, shard: int) -> list[int]:
+    lines = [line for line in cluster.status().replicas if line["shard"] == shard]
+    assert all(line["answers"] for line in lines)
+    return [int(str(line["process"])) for line in lines]
+
+
+def wait_until_whole(cluster: Cluster, seconds: float = 90) -> None:
+    until = time.monotonic() + seconds
+    while not cluster.status().is_whole:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+def test_a_cluster_answers_as_one_process_to_the_last_digit(
+    cluster: Cluster, queries: torch.Tensor, expected: ahop.Recall[torch.Tensor]
+) -> None:
+    assert len(cluster) == 600
+    assert is_same(cluster.recall(queries, k=3), expected)
+    some = cluster.recall(queries[:9].numpy(), k=2, where={"floor": 1})
+    assert isinstance(some.indices, np.ndarray)
+    assert set((599 - some.indices.reshape(-1) // 7) % 3) == {1}
+    assert cluster.recall(queries[:0]).indices.shape == (0, 1)
+    with pytest.raises(InvalidValueError, match="`where` names 'door'"):
+        cluster.recall(queries, where={"door": 1})
+    with pytest.raises(ShapeError):
+        cluster.recall(queries[:, :3])
+
+
+def test_killed_shards_are_started_anew_and_no_answer_is_wrong_or_missing(
+    cluster: Cluster, queries: torch.Tensor, expected: ahop.Recall[torch.Tensor]
+) -> None:
+    wait_until_whole(cluster)
+    is_over = Event()
+
+    def ask() -> list[bool]:
+        answers = []
+        while not is_over.is_set():
+            answers.append(is_same(cluster.recall(queries, k=3), expected))
+        return answers
+
+    with ThreadPoolExecutor(2) as pool:
+        asking = [pool.submit(ask) for _ in range(2)]
+        time.sleep(0.5)
+        os.kill(processes(cluster, 0)[0], signal.SIGKILL)
+        time.sleep(0.5)
+        for process in processes(cluster, 1):  # now nobody has this shard
+            os.kill(process, signal.SIGKILL)
+        assert is_same(cluster.recall(queries, k=3), expected)
+        is_over.set()
+        answers = [answer for each in asking for answer in each.result()]
+    assert answers
+    assert all(answers)
+    wait_until_whole(cluster)
+
+
+def test_a_replica_that_hangs_is_not_waited_for_if_there_is_another(
+    cluster: Cluster, queries: torch.Tensor, expected: ahop.Recall[torch.Tensor]
+) -> None:
+    wait_until_whole(cluster)
+    stopped = processes(cluster, 1)[0]
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        for _ in range(3):
+            assert is_same(cluster.recall(queries, k=3), expected)
+        assert time.monotonic() - started < 30
+        assert not cluster.status().is_whole
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+
+
+def test_a_job_asks_a_cluster(
+    cluster: Cluster, queries: torch.Tensor, expected: ahop.Recall[torch.Tensor], tmp_path: Path
+) -> None:
+    write_queries(tmp_path / "q.parquet", queries)
+    done = recall_dataset(cluster, tmp_path / "q.parquet", tmp_path / "out", k=3, batch_size=400, progress=False)
+    names, numbers, _ = parts_of(done.folder)
+    assert names == list(range(1500))
+    assert np.array_equal(numbers, expected.indices.numpy())
+
+
+def test_a_cluster_moves_to_a_new_version_while_it_answers(
+    cluster: Cluster, store: LanceStore, queries: torch.Tensor, expected: ahop.Recall[torch.Tensor]
+) -> None:
+    wait_until_whole(cluster)
+    old = [process for shard in range(SHARDS) for process in processes(cluster, shard)]
+    assert cluster.refresh() == 1  # nothing is new, and nothing is done
+    assert processes(cluster, 0) == old[:REPLICAS]
+    new = ahop.NoisyVariant(0.02).sample(patterns(), 5, seed=9).queries
+    ids = store.add(new, metadata={"floor": [5] * 5, "name": ["new"] * 5})
+    with ThreadPoolExecutor(1) as pool:
+        moving = pool.submit(cluster.refresh)
+        while not moving.done():
+            answer = cluster.recall(queries, k=3)
+            assert is_same(answer, expected) or cluster.version == 2
+        assert moving.result() == 2
+    assert len(cluster) == 605
+    assert torch.equal(cluster.recall(new).indices[:, 0], ids)
+    assert set(processes(cluster, 0)).isdisjoint(old)
+
+
+def test_who_waits_too_long_is_told_to_ask_again(a_ray: None, cluster: Cluster, store: LanceStore) -> None:
+    with connect(store.at(1), 1, 1, cpus=0.25, patience=Patience(answer=1.0)) as alone:
+        asked = patterns(3)
+        assert alone.recall(asked).indices.shape == (3, 1)
+        (process,) = processes(alone, 0)
+        os.kill(process, signal.SIGSTOP)
+        try:
+            with pytest.raises(RetryError, match="retry in a moment"):
+                alone.recall(asked)
+        finally:
+            os.kill(process, signal.SIGCONT)
+        assert alone.recall(asked).indices.shape == (3, 1)
+    with pytest.raises(UndefinedError, match="closed"):
+        alone.recall(asked)
+
+
+def test_a_store_that_cannot_be_read_is_said_at_once(a_ray: None, cluster: Cluster, tmp_path: Path) -> None:
+    store = create(tmp_path / "gone.lance", ahop.AssociativeMemory(patterns(9)))
+    for file in (tmp_path / "gone.lance" / "data").iterdir():
+        file.unlink()
+    with pytest.raises(RetryError, match="cannot be read"):
+        connect(store, 1, cpus=0.25)
+
+
+# HTTP.
+
+
+@pytest.fixture(scope="module")
+def service(store: LanceStore, a_ray: None, cluster: Cluster) -> Iterator[Service]:
+    with serve(store.at(1), 1, cpus=0.25, port=18_123, patience=Patience(answer=2.0)) as started:
+        yield started
+
+
+def ask(url: str, body: bytes | None, **headers: str) -> tuple[int, Any, dict[str, str]]:
+    try:
+        with urlopen(Request(url, body, headers=headers), timeout=60) as answer:
+            return answer.status, json.loads(answer.read()), dict(answer.headers)
+    except HTTPError as error:
+        return error.code, json.loads(error.read()), dict(error.headers)
+
+
+def test_recall_is_answered_over_http(service: Service, store: LanceStore, queries: torch.Tensor) -> None:
+    asked = [[*query[:-1], None] for query in queries[:20].tolist()]
+    body = {"queries": asked, "k": 2, "where": {"floor": [0, 1]}}
+    status, answer, _ = ask(f"{service.url}/recall", json.dumps(body).encode())
+    assert status == 200
+    gaps = queries[:20].clone()
+    gaps[:, -1] = torch.nan
+    known = store.at(1).recall(gaps, 2, where={"floor": [0, 1]})
+    assert answer["indices"] == known.indices.tolist()
+    assert np.array(answer["posterior"]) == pytest.approx(known.posterior.numpy(), abs=1e-2)
+    assert len(answer["unknown"]) == 20
+    assert answer["version"] == 1
+    status, facts, _ = ask(f"{service.url}/health", None)
+    assert (status, facts["patterns"], facts["dimensions"]) == (200, 600, DIMENSIONS)
+
+
+def test_whatever_is_sent_is_answered_by_a_sentence_and_never_by_a_fault(service: Service) -> None:
+    url = f"{service.url}/recall"
+    worse = [
+        b'{"queries": [], "where": {"door": 1}}',
+        b'{"queries": [], "where": {"floor": "x"}}',
+        b'{"queries": [], "where": {"name": "\\ud800"}}',
+        b'{"queries": [[0,0,0,0,0,0,0,0]], "where": {"floor": [' + b"9" * 400 + b"]}}",
+        b'{"queries": [[0,0,0,0,0,0,0,0]], "where": {"name": "\'; --"}}',
+    ]
+    for body in [*BAD, *worse]:
+        status, answer, _ = ask(url, body)
+        assert status in (200, 400), body[:60]
+        assert status == 200 or isinstance(answer["error"], str)
+    assert ask(url, b" " * (9 * 2**20))[0] == 413
+    assert ask(url, None)[0] == 405
+    assert ask(f"{service.url}/other", None)[0] == 404
+    assert ask(url, b'{"queries": [[0,0,0,0,0,0,0,0]], "k": 1000}')[0] == 200
+
+
+def test_who_asks_while_shards_are_away_is_told_when_to_come_back(service: Service) -> None:
+    (process,) = processes(service.cluster, 0)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        status, answer, headers = ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert "retry" in answer["error"]
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')[0] == 200
+
+
+def test_a_service_moves_to_a_new_version(service: Service) -> None:
+    assert service.refresh() == 2
+    until = time.monotonic() + 30
+    while ask(f"{service.url}/health", None)[1]["version"] != 2:
+        assert time.monotonic() < until
+    assert ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')[1]["version"] == 2
