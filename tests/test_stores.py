@@ -1,6 +1,7 @@
 """A store answers as a memory, keeps what it acknowledged, and lets many write."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -303,7 +304,7 @@ odd_words = st.one_of(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=FEW)
 @given(words=st.lists(odd_words, min_size=1, max_size=6), asked=st.lists(odd_words, max_size=3))
 def test_words_are_filtered_by_what_they_are(words: list[str], asked: list[str]) -> None:
     store = create(
@@ -315,7 +316,7 @@ def test_words_are_filtered_by_what_they_are(words: list[str], asked: list[str])
         assert sorted(found[found >= 0].tolist()) == right
 
 
-@settings(max_examples=30)
+@settings(max_examples=FEW)
 @given(
     numbers=st.lists(st.one_of(st.floats(), st.sampled_from([0.0, -0.0, 1e-320, 0.1])), min_size=1, max_size=5),
     wholes=st.lists(st.integers(-(2**63) + 1, 2**63 - 1), min_size=5, max_size=5),
@@ -420,6 +421,45 @@ def test_a_new_table_reaches_the_disk_before_it_gets_its_name(tmp_path: Path, mo
     files = {path.name for path in (tmp_path / "table").rglob("*") if path.is_file()}
     assert files <= {path.name for path in seen}
     assert seen[-1] == tmp_path
+
+
+def after_power_loss(table: Path, copy: Path, kept: set[Path]) -> Path:
+    """A table of which only what was flushed is left: of other files the names, and nothing in them."""
+    shutil.copytree(table, copy)
+    for path in table.rglob("*"):
+        if path.is_file() and path not in kept:
+            (copy / path.relative_to(table)).write_bytes(b"")
+    return copy
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at the open files of a process")
+def test_what_was_acknowledged_survives_the_loss_of_what_was_not_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "table"
+    create(table, euclidean(patterns()))
+    kept = {path for path in table.rglob("*") if path.is_file()}  # it was flushed under another name
+    seen = flushed(monkeypatch)
+    store = open_store(table)
+    store.add(patterns(2))
+    store.upsert(patterns(1, seed=3), torch.tensor([5]))
+    store.remove(torch.tensor([7]))
+    again = open_store(after_power_loss(table, tmp_path / "whole", {*kept, *seen}))
+    assert of_table(again) == sorted({*range(62)} - {7})
+    assert again.index().recall(patterns(1)).indices.shape == (1, 1)
+    assert again.add(patterns(1)).tolist() == [62]
+
+    def power_loss() -> None:
+        raise KeyboardInterrupt
+
+    assert store._writer.flusher is not None
+    monkeypatch.setattr(store._writer.flusher, "flush_versions", power_loss)
+    with pytest.raises(KeyboardInterrupt):
+        store.add(patterns(4))
+    with pytest.warns(RuntimeWarning, match="was never finished"):
+        again = open_store(after_power_loss(table, tmp_path / "torn", {*kept, *seen}))
+    assert of_table(again) == sorted({*range(62)} - {7})
+    assert again.add(patterns(1)).tolist() == [62]
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "all but one byte", "zeros", "two of them"])
@@ -695,10 +735,10 @@ def test_a_million_patterns_and_their_index_open_in_two_seconds(tmp_path: Path) 
         import torch
         from ahop.stores import open_store
         import lance, faiss
-        started = time.perf_counter()
+        started = time.process_time()  # the machine may be busy with other things
         store = open_store(sys.argv[1])
         index = store.index()
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         rows = torch.tensor([5, 999_999])
         assert index.recall(index.index.memory.patterns[rows]).indices.squeeze(-1).tolist() == rows.tolist()
         print(seconds)
@@ -707,7 +747,7 @@ def test_a_million_patterns_and_their_index_open_in_two_seconds(tmp_path: Path) 
         float(subprocess.check_output([sys.executable, "-c", dedent(script), str(tmp_path / "table")], text=True))
         for _ in range(2)
     ]
-    assert min(times) < 4.0  # two on a machine that does nothing else
+    assert min(times) < 2.0
 
 
 def test_without_the_package_its_name_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
