@@ -16,7 +16,7 @@ check:  ## format, lint, types, floors
 	lint-imports
 
 test:  ## everything, the slow tests too, on two cores
-	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist loadgroup
 
 bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks fitting --json
@@ -26,6 +26,7 @@ bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks likelihoods --json
 	$(PYTHON) -m benchmarks layers --json
 	$(PYTHON) -m benchmarks scale --json
+	$(PYTHON) -m benchmarks cluster --json
 
 sanitize:  ## the kernels' tests, with every access to memory checked
 	$(PYTHON) -m venv --clear build/sanitize

@@ -40,9 +40,19 @@ SHARDS, REPLICAS = 2, 2
 @pytest.fixture(scope="module")
 def a_ray() -> Iterator[None]:
     """One Ray for the module, on the loopback."""
-    os.environ |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ |= {
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
     ray = _optional.ray()
-    ray.init(num_cpus=4, include_dashboard=False, object_store_memory=2 * 10**8, log_to_driver=False)
+    for trial in range(3):  # Ray gives itself half a minute to start, which is short where others take the cores
+        try:
+            ray.init(num_cpus=4, include_dashboard=False, object_store_memory=2 * 10**8, log_to_driver=False)
+            break
+        except Exception:
+            ray.shutdown()
+            if trial == 2:
+                raise
     yield
     ray.shutdown()
 

@@ -18,6 +18,7 @@ from ahop import _optional
 from ahop._checks import check_count
 from ahop.cluster.inputs import Block, QueryTable
 from ahop.cluster.local import Shards
+from ahop.cluster.options import ShardOptions
 from ahop.cluster.recalling import Recaller
 from ahop.cluster.shares import as_store
 from ahop.errors import FileFormatError, InvalidValueError, RetryError
@@ -61,6 +62,7 @@ def recall_dataset(
     batch_size: int = 16384,
     shards: int = 1,
     threads: int = 2,
+    options: ShardOptions | None = None,
     progress: bool = True,
 ) -> Matched:
     """Answer a whole table of queries, block by block, into a folder of Parquet files.
@@ -76,7 +78,7 @@ def recall_dataset(
         columns: those with the numbers of a query; None to find them.
         id_column: what names a query; if there is no such column, its row does.
         batch_size: how many queries a block has at most.
-        shards: parts of the patterns, if the store is read here.
+        shards: parts of the patterns, if the store is read here, with these `options`.
         threads: that read, ask and write blocks at the same time.
 
     Raises:
@@ -89,7 +91,7 @@ def recall_dataset(
     blocks = table.blocks(batch_size)
     rows = sum(map(len, blocks))
     with ExitStack() as closing:
-        recaller = _recaller(store, begun, shards, threads, closing)
+        recaller = _recaller(store, begun, shards, threads, options, closing)
         version = recaller.version
         job = {
             "format": 1,
@@ -121,14 +123,18 @@ def recall_dataset(
 
 
 def _recaller(
-    store: LanceStore | Recaller | Address, begun: dict[str, Any] | None, shards: int, threads: int, closing: ExitStack
+    store: LanceStore | Recaller | Address,
+    begun: dict[str, Any] | None,
+    shards: int,
+    threads: int,
+    options: ShardOptions | None,
+    closing: ExitStack,
 ) -> Recaller:
     if isinstance(store, Recaller):
         return store
     opened = as_store(store)
-    return closing.enter_context(
-        Shards(opened if begun is None else opened.at(begun["version"]), shards, threads=threads)
-    )
+    opened = opened if begun is None else opened.at(begun["version"])
+    return closing.enter_context(Shards(opened, shards, threads=threads, options=options))
 
 
 def _match(recaller: Recaller, table: QueryTable, block: Block, k: int, folder: Path, version: int) -> int:

@@ -28,7 +28,11 @@ class Generation:
     ) -> None:
         shares = shares_of(store, shards)
         self.view, self.patience, self.shares = View(store, len(shares), options.candidates), patience, shares
-        self.handles = [[_start(share, options, cpus) for _ in range(replicas)] for share in shares]
+        self._groups = [_apart(replicas, cpus) for _ in shares] if replicas > 1 else []
+        self.handles = [
+            [_start(share, options, cpus, self._place(number, replica)) for replica in range(replicas)]
+            for number, share in enumerate(shares)
+        ]
         self.scatter = Scatter([Team(each) for each in self.handles], patience)
         self._users, self._is_over, self._lock = 0, False, Lock()
         try:
@@ -95,18 +99,30 @@ class Generation:
             except ray.exceptions.RayTaskError as error:
                 raise (error.cause if isinstance(getattr(error, "cause", None), AhopError) else error) from None
 
+    def _place(self, shard: int, replica: int) -> Any:
+        if not self._groups:
+            return "SPREAD"
+        strategies = _optional.ray().util.scheduling_strategies
+        return strategies.PlacementGroupSchedulingStrategy(self._groups[shard], replica)
+
     def _kill(self) -> None:
         ray = _optional.ray()
         for handle in (each for handles in self.handles for each in handles):
             with suppress(ray.exceptions.RayError, RuntimeError):  # Ray itself may be gone
                 ray.kill(handle, no_restart=True)
+        for group in self._groups:
+            with suppress(ray.exceptions.RayError, RuntimeError):
+                ray.util.remove_placement_group(group)
 
 
-def _start(share: Share, options: ShardOptions, cpus: float) -> Any:
-    # No argument is large: actors whose arguments are, cannot be started anew.
-    actor = (
-        _optional.ray()
-        .remote(Keeper)
-        .options(num_cpus=cpus, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")
-    )
-    return actor.remote(share, options)
+def _apart(replicas: int, cpus: float) -> Any:
+    """Places for the replicas of one shard, on different machines if there are as many."""
+    return _optional.ray().util.placement_group([{"CPU": cpus}] * replicas, strategy="SPREAD")
+
+
+def _start(share: Share, options: ShardOptions, cpus: float, place: Any) -> Any:
+    # No argument is large: actors whose arguments are, cannot be started anew. Ray does not repeat a question that was
+    # lost, as another replica can be asked.
+    actor = _optional.ray().remote(Keeper)
+    chosen = actor.options(num_cpus=cpus, max_restarts=-1, max_task_retries=0, scheduling_strategy=place)
+    return chosen.remote(share, options)
