@@ -663,6 +663,8 @@ def test_an_index_answers_as_the_store(store: LanceStore) -> None:
         assert_close(torch.from_numpy(answer.posterior), expected.posterior, atol=0.02, rtol=0)
         assert_close(torch.from_numpy(answer.patterns), expected.patterns)
     assert (len(index), index.version) == (58, 2)
+    store.add(queries, metadata={"colour": ["green"] * 10})  # the index stays at its version
+    assert int(index.recall(queries, where={"colour": "green"}).indices.max()) < 60
     only = index.recall(queries, k=4, where={"id": [7, 9]}).indices
     assert sorted(only[0].tolist()) == [-1, -1, 7, 9]
 
@@ -677,7 +679,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         calls.append(1)
         return real(*arguments, **named)
 
-    monkeypatch.setattr("ahop.stores.lance.index", index)
+    monkeypatch.setattr("ahop.stores.cached.index", index)
     return calls
 
 

@@ -16,14 +16,19 @@ from torch import Tensor
 from ahop._archive import describe
 from ahop._checks import same_kind
 from ahop._component import Component
-from ahop._typing import Kind
-from ahop.errors import FileFormatError, InvalidValueError
+from ahop._typing import Array, Kind
+from ahop.errors import FileFormatError, InvalidValueError, ShapeError
+from ahop.indexes.calibrating import index
 from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranked import RerankedIndex
 from ahop.memory import AssociativeMemory, Recall
+from ahop.stores.filters import as_filter
 from ahop.stores.flushing import flush
-from ahop.stores.models import over
-from ahop.stores.tables import Rows, places_of
+from ahop.stores.models import over, words_of
+from ahop.stores.places import Place
+from ahop.stores.tables import ID, Rows, as_ids, ids_of, places_of
+
+CACHE = "_cache"
 
 
 @final
@@ -56,6 +61,38 @@ class StoredIndex:
         indices = torch.as_tensor(found.indices)
         ids = self.ids[indices.clamp_min(0)].masked_fill(indices < 0, -1)
         return Recall(same_kind(ids, queries), found.posterior, found.patterns, found.unknown)
+
+
+def indexed(
+    table: Any,
+    place: Place,
+    model: AssociativeMemory,
+    batches: Iterable[Rows],
+    pairs: tuple[Array, Array] | None,
+    options: Mapping[str, Any],
+    cache: str | os.PathLike[str] | None,
+) -> StoredIndex:
+    """The index of a table in the version that it is in; `pairs` name patterns by their numbers."""
+    table = table.checkout_version(table.version)  # a handle of its own, which stays there
+    ids = ids_of(table.scanner(columns=[ID], scan_in_order=True).to_table())
+    if not len(ids):
+        raise ShapeError("An index holds at least one pattern, and the table has none. `add` some first.")
+    by_row = None if pairs is None else (places_of(as_ids(pairs[0], unique=False), ids), pairs[1])
+    folder = None if place.folder is None else place.folder / CACHE
+    built = cached_index(
+        lambda memory: index(memory, by_row, **options),
+        model,
+        batches,
+        len(ids),
+        folder if cache is None else Path(cache),
+        _name(table, place),
+        digest_of({**options, "pairs": pairs}),
+    )
+
+    def find(where: Mapping[str, object]) -> Tensor:
+        return ids_of(table.scanner(columns=[ID], filter=as_filter(where, table.schema)).to_table())
+
+    return StoredIndex(built, ids, int(table.version), find)
 
 
 def cached_index(
@@ -141,3 +178,10 @@ def _write(path: Path, batches: Iterable[Rows]) -> None:
         beside.unlink(missing_ok=True)
         raise
     flush(path.parent)
+
+
+def _name(table: Any, place: Place) -> str:
+    """Of a version in the names of files. A number that was torn away may be given anew: the change tells."""
+    words, change = words_of(table.schema, place), table.read_transaction(table.version)
+    told = {"table": words["table"], "model": words["digest"], "change": None if change is None else change.uuid}
+    return f"v{table.version}-{digest_of(told)}"

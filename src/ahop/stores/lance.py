@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, final
 
 from torch import Tensor
@@ -13,10 +12,9 @@ from ahop._checks import as_queries, check_count, same_kind
 from ahop._room import check_room
 from ahop._typing import Array, Kind
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
-from ahop.indexes.calibrating import index
 from ahop.memory import AssociativeMemory, Recall
 from ahop.similarities.base import Similarity
-from ahop.stores.cached import StoredIndex, cached_index, digest_of
+from ahop.stores.cached import CACHE, StoredIndex, indexed
 from ahop.stores.changing import add_rows, compact, remove_rows, replace_model, upsert_rows
 from ahop.stores.committing import Writer
 from ahop.stores.filters import as_filter
@@ -24,10 +22,9 @@ from ahop.stores.mending import open_table
 from ahop.stores.models import as_model, over, read_model, words_of
 from ahop.stores.places import Address, Place
 from ahop.stores.streaming import stream
-from ahop.stores.tables import ID, PATTERN, Rows, as_ids, as_stored, batches_of, ids_of, places_of, rows_of
+from ahop.stores.tables import ID, PATTERN, Rows, as_ids, as_stored, batches_of, rows_of
 from ahop.variants.base import Pairs, Variant
 
-CACHE = "_cache"
 # What is read of the table at a time.
 BATCH_BYTES = 16 * 2**20
 KEPT = timedelta(days=7)
@@ -175,38 +172,14 @@ class LanceStore:
             cache: the folder for these files. If None, `_cache` in the table's own folder; and no files where the
                 table is in none.
         """
-        if isinstance(pairs, Pairs):
-            pairs = (pairs.origins, pairs.queries)
         options = {
-            "pairs": pairs,
             "variant": variant,
             "tolerance": tolerance,
             "candidates": candidates,
             "candidate_similarity": candidate_similarity,
         }
-        ids = ids_of(self._table.scanner(columns=[ID], scan_in_order=True).to_table())
-        if not len(ids):
-            raise ShapeError("An index holds at least one pattern, and the table has none. `add` some first.")
-        chosen = None if cache is None else Path(cache)
-        if chosen is None and self.place.folder is not None:
-            chosen = self.place.folder / CACHE
-        built = cached_index(
-            lambda memory: index(
-                memory,
-                None if pairs is None else (places_of(as_ids(pairs[0], unique=False), ids), pairs[1]),
-                variant=variant,
-                tolerance=tolerance,
-                candidates=candidates,
-                candidate_similarity=candidate_similarity,
-            ),
-            self.model(),
-            self._batches(None),
-            len(ids),
-            chosen,
-            self._name(),
-            digest_of(options),
-        )
-        return StoredIndex(built, ids, self.version, self._find)
+        given = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
+        return indexed(self._table, self.place, self.model(), self._batches(None), given, options, cache)
 
     # Writing.
 
@@ -269,9 +242,6 @@ class LanceStore:
     def _batches(self, sql: str | None) -> Iterator[Rows]:
         return batches_of(self._table, max(1, BATCH_BYTES // (4 * self.dimensions)), sql)
 
-    def _find(self, where: Mapping[str, object]) -> Tensor:
-        return ids_of(self._table.scanner(columns=[ID], filter=as_filter(where, self._table.schema)).to_table())
-
     def _parts(self, fragments: Sequence[int] | None) -> list[Any] | None:
         if fragments is None:
             return None
@@ -280,13 +250,6 @@ class LanceStore:
         if missing:
             raise InvalidValueError(f"`fragments` must be among {sorted(known)} of this version; got {missing}.")
         return [known[int(each)] for each in fragments]
-
-    def _name(self) -> str:
-        """Of this version in the names of files. A number that was torn away may be given anew: the change tells."""
-        words = words_of(self._table.schema, self.place)
-        change = self._table.read_transaction(self.version)
-        told = {"table": words["table"], "model": words["digest"], "change": None if change is None else change.uuid}
-        return f"v{self.version}-{digest_of(told)}"
 
 
 def open_store(
