@@ -292,7 +292,7 @@ def test_tables_that_hold_no_queries_are_refused(store: LanceStore, tmp_path: Pa
     write_queries(tmp_path / "narrow.parquet", torch.zeros(3, 2))
     with pytest.raises(ShapeError, match=r"shape \(b, 8\)"):
         recall_dataset(store, tmp_path / "narrow.parquet", tmp_path / "out", progress=False)
-    (tmp_path / "out" / "job.json").write_text("[]")
+    (tmp_path / "out" / "_job.json").write_text("[]")
     with pytest.raises(FileFormatError, match="does not describe a job"):
         recall_dataset(store, tmp_path / "narrow.parquet", tmp_path / "out", progress=False)
 

@@ -43,6 +43,7 @@ def a_ray() -> Iterator[None]:
     os.environ |= {
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # as the tests themselves
     }
     ray = _optional.ray()
     for trial in range(3):  # Ray gives itself half a minute to start, which is short where others take the cores

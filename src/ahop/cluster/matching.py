@@ -27,7 +27,8 @@ from ahop.stores.flushing import flush
 from ahop.stores.lance import LanceStore
 from ahop.stores.places import Address
 
-JOB = "job.json"
+# Readers of folders of Parquet pass over names that begin so.
+JOB = "_job.json"
 # How often a block is asked for where shards do not answer; each trial waits as long as the cluster is patient.
 TRIALS = 10
 
@@ -110,13 +111,10 @@ def recall_dataset(
             tqdm(total=rows, desc="recall", unit="query", unit_scale=True, disable=not progress)
         )
         bar.update(rows - sum(map(len, left)))
-        pool = closing.enter_context(ThreadPoolExecutor(check_count("threads", threads)))
+        pool = ThreadPoolExecutor(check_count("threads", threads))
+        closing.callback(pool.shutdown, cancel_futures=True)  # who interrupts a job need not wait for all of it
         for done in as_completed([pool.submit(_match, recaller, table, block, k, folder, version) for block in left]):
-            try:
-                bar.update(done.result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            bar.update(done.result())
     for half in folder.glob(".part-*"):  # of runs that were killed
         half.unlink(missing_ok=True)
     return Matched(folder, version, rows, len(blocks), len(blocks) - len(left))
