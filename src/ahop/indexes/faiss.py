@@ -14,15 +14,16 @@ from ahop._checks import check_choice, check_count
 from ahop._room import check_room
 from ahop.errors import InvalidValueError, UndefinedError
 from ahop.indexes.base import Found, Index
+from ahop.indexes.clustering import centres
 from ahop.indexes.geometry import BLOCK, GEOMETRIES, Geometry, Placing
 
 Kind: TypeAlias = Literal["scan", "ivf_pq", "ivf_flat", "hnsw"]
 KINDS: tuple[Kind, ...] = ("scan", "ivf_pq", "ivf_flat", "hnsw")
 
-# FAISS wants this many rows to learn each list from; more make it no better.
-ROWS_A_LIST = 40
+# Rows that each list is learned from; more make it no better.
+ROWS_A_LIST = 20
 # Rows that the codes of a compressed index are learned from.
-ROWS_OF_CODES = 8192
+ROWS_OF_CODES, CODES = 8192, 16
 # Links of a node of the graph, and how widely they are looked for.
 LINKS, BREADTH = 16, 60
 
@@ -37,7 +38,7 @@ class FaissIndex(Index):
             compressed or not; "hnsw" walks a graph.
         geometry: "inner" asks FAISS for inner products; "augmented" gives each row one more coordinate that makes
             all of them equally long, so that the nearest is the best; "distance" is for liftings that are distances.
-        lists: of neighbours; default about the root of the number of rows.
+        lists: about how many, of neighbours; by default they are finer the more rows there are, and fuller.
         effort: how many lists, or how wide a walk; default an eighth of the lists, or 128.
     """
 
@@ -51,20 +52,22 @@ class FaissIndex(Index):
     ) -> None:
         faiss = _optional.faiss()
         self.kind, self.geometry = check_choice("kind", kind, KINDS), check_choice("geometry", geometry, GEOMETRIES)
-        root = 2 ** int(np.log2(max(1, len(vectors))) / 2)
-        most = max(1, len(vectors) // ROWS_A_LIST)
-        self.lists = 1 if kind == "scan" else min(check_count("lists", lists or root), most)
-        default = 1 if kind == "scan" else 128 if kind == "hnsw" else max(1, self.lists // 8)
-        self.effort = check_count("effort", effort or default)
+        most, usual = max(1, len(vectors) // ROWS_A_LIST), max(1, round(len(vectors) ** 0.75 / 8))
+        self.lists = min(check_count("lists", lists or usual), most) if "ivf" in kind else 1
         self.placing = Placing.of(vectors, geometry)
         size = self._places(vectors[:1]).shape[1]
         row = size // 2 + 16 if "pq" in kind or kind == "scan" else 4 * size + 8 * LINKS
         check_room(len(vectors) * row, f"{len(vectors)} rows of a {kind} index")
         metric = faiss.METRIC_INNER_PRODUCT if geometry == "inner" else faiss.METRIC_L2
-        words = {"hnsw": f"HNSW{LINKS},Flat", "ivf_flat": f"IVF{self.lists},Flat"}
-        self.engine: Any = faiss.index_factory(size, words.get(kind, f"IVF{self.lists},PQ{size // 2}x4fs"), metric)
         with threads_of_torch():
-            self._train(vectors)
+            some = self._places(self._learned_from(vectors)).numpy()
+            middles = centres(some, self.lists) if "ivf" in kind else some.mean(0, keepdims=True)
+            self.lists = len(middles)
+            default = {"scan": 1, "hnsw": 128}.get(kind, max(1, self.lists // 8))
+            self.effort = check_count("effort", effort or default)
+            words = {"hnsw": f"HNSW{LINKS},Flat", "ivf_flat": f"IVF{self.lists},Flat"}
+            self.engine: Any = faiss.index_factory(size, words.get(kind, f"IVF{self.lists},PQ{size // 2}x4fs"), metric)
+            self._train(some, middles)
         self.add(vectors)
 
     @override
@@ -122,20 +125,21 @@ class FaissIndex(Index):
             raise InvalidValueError("the built index has another number of dimensions than its file says.")
         return index
 
-    def _train(self, vectors: Tensor) -> None:
+    def _learned_from(self, vectors: Tensor) -> Tensor:
+        """Rows that lists and codes are learned from; not fewer than there are codes."""
         needed = max(ROWS_A_LIST * self.lists, ROWS_OF_CODES)
-        some = vectors
         if len(vectors) > needed:
-            some = vectors[torch.randint(len(vectors), (needed,), generator=torch.Generator().manual_seed(0))]
-        if self.kind != "hnsw":
-            self.engine.cp.min_points_per_centroid = 1  # small indexes are allowed, without a warning
-            if self.kind != "ivf_flat":
-                self.engine.pq.cp.min_points_per_centroid = 1
-                if len(some) < 16:  # what codes are learned from must not be fewer than the codes
-                    some = some.repeat(-(-16 // len(some)), 1)
-        else:
+            return vectors[torch.randint(len(vectors), (needed,), generator=torch.Generator().manual_seed(0))]
+        return vectors.repeat(-(-CODES // len(vectors)), 1)
+
+    def _train(self, some: Any, middles: Any) -> None:
+        if self.kind == "hnsw":
             self.engine.hnsw.efConstruction = BREADTH
-        self.engine.train(self._places(some).numpy())
+            return
+        self.engine.quantizer.add(middles)
+        if self.kind != "ivf_flat":
+            self.engine.pq.cp.min_points_per_centroid = 1  # small indexes are allowed, without a warning
+        self.engine.train(some[:ROWS_OF_CODES])
 
     def _places(self, vectors: Tensor) -> Tensor:
         return _even(self.placing.places(vectors))
