@@ -12,7 +12,7 @@ from ahop.stores.flushing import VERSIONS, flush
 from ahop.stores.locking import locked
 from ahop.stores.places import Place
 
-HEAD = re.compile(r"(\d{20})\.manifest")
+HEAD = r"(\d{20})\.manifest"
 # Lance names heads by how far their version lies below this, so that the newest comes first.
 LARGEST = 2**64 - 1
 MAGIC = b"LANC"
@@ -40,7 +40,7 @@ def open_table(place: Place, version: int | None = None) -> Any:
 def heads(folder: Path) -> list[tuple[int, Path]]:
     """The versions of a table and their files, newest first."""
     where = folder / VERSIONS
-    named = ((HEAD.fullmatch(each.name), each) for each in (where.iterdir() if where.is_dir() else ()))
+    named = ((re.fullmatch(HEAD, each.name), each) for each in (where.iterdir() if where.is_dir() else ()))
     return sorted(((LARGEST - int(found[1]), path) for found, path in named if found), reverse=True)
 
 

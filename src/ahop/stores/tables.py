@@ -16,7 +16,7 @@ from ahop._typing import Array, Patterns
 from ahop.errors import InvalidValueError, KindError, ShapeError
 
 ID, PATTERN = "id", "pattern"
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 # So many numbers are named in a complaint.
 NAMED = 5
 # With it, Lance itself notices when two writers add the same number at the same time.
@@ -81,7 +81,7 @@ def schema_of(dimensions: int, columns: Mapping[str, Any], words: dict[str, str]
         arrow.field(PATTERN, arrow.list_(arrow.float32(), dimensions), nullable=False),
     ]
     for name, values in columns.items():
-        if name in (ID, PATTERN) or not NAME.fullmatch(name):
+        if name in (ID, PATTERN) or not re.fullmatch(NAME, name):
             raise InvalidValueError(
                 f"`metadata` has a column {name!r}: names are letters, digits and underscores, and not 'id' or "
                 "'pattern'. Give it another name."
