@@ -3,6 +3,9 @@
 import time
 from collections.abc import Callable
 from statistics import median
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 
 def medians(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -14,3 +17,10 @@ def medians(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[s
             contender()
             seconds[name].append(time.perf_counter() - started)
     return {name: median(values) for name, values in seconds.items()}
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    """What it gives, and how many seconds it took."""
+    started = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - started

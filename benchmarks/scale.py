@@ -4,9 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -17,12 +15,13 @@ from ahop.indexes.exact import COLUMNS, ROWS, ExactIndex
 from ahop.indexes.reranked import RerankedIndex, lifted
 from ahop.lifting import lift
 from benchmarks.footprint import threads
-from benchmarks.measuring import medians
+from benchmarks.measuring import medians, timed
 
 COUNT, DIMENSIONS, PAIRS, QUERIES = 1_000_000, 64, 512, 1000
 CANDIDATES = 100
 FACTORS, CLUSTERS = 16, 5000
-Result = TypeVar("Result")
+# Rows that are added to tell what adding one costs.
+ADDED = 10_000
 
 
 def measure(full: bool) -> dict[str, object]:
@@ -41,12 +40,11 @@ def measured(full: bool, count: int) -> dict[str, object]:
     with threads(2):
         result["threads"] = torch.get_num_threads()
         for name, make in (("structured", structured), ("uniform", uniform)):
-            found = of_patterns(make(count), full)
-            if name == "uniform":
-                found["scan_ratio_to_matmul"] = found.pop("indexed_ratio_to_matmul")
-            else:
-                found.pop("indexed_ratio_to_matmul")
-            result |= {f"{name}_{key}": value for key, value in found.items()}
+            result[name] = of_patterns(make(count), full)
+        if full:
+            from benchmarks._growth import growth
+
+            result["growth"] = growth()
     return result
 
 
@@ -68,8 +66,8 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
     variant = ahop.MixedVariant(0.3, 0.3, 0.3)
     pairs, test = variant.sample(patterns, PAIRS, seed=1), variant.sample(patterns, QUERIES, seed=2)
     memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
-    lifting, seconds_to_lift = _timed(lambda: lift(memory.similarity, patterns, pairs.queries))
-    vectors, seconds_to_lift_all = _timed(lambda: lifted(memory, lifting))
+    lifting, seconds_to_lift = timed(lambda: lift(memory.similarity, patterns, pairs.queries))
+    vectors, seconds_to_lift_all = timed(lambda: lifted(memory, lifting))
     asked = lifting.lift_queries(test.queries)
 
     whole = RerankedIndex(memory, lifting, ExactIndex(vectors), CANDIDATES)
@@ -86,7 +84,7 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
     top1_plain = plain.search(euclid.lift_queries(test.queries), 1).indices[:, 0]
 
     few = {} if full else {"kinds": ("scan", "ivf_pq"), "geometries": ("augmented",)}
-    found, seconds_to_calibrate = _timed(lambda: calibrate(memory, pairs, candidates=CANDIDATES, **few))  # type: ignore[arg-type]
+    found, seconds_to_calibrate = timed(lambda: calibrate(memory, pairs, candidates=CANDIDATES, **few))  # type: ignore[arg-type]
     indexed = found.recall(test.queries)
     quick = medians(
         {"bare": lambda: found.index.search(asked, CANDIDATES), "ours": lambda: found.recall(test.queries)}, 5
@@ -108,17 +106,38 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
         "engine": " ".join(f"{key}={value}" for key, value in found.index.settings().items()),
         "time_ratio_to_bare": round(quick["ours"] / quick["bare"], 2),
         "exact_ratio_to_matmul": round(slow["exact"] / slow["bare"], 2),
-        "indexed_ratio_to_matmul": round(quick["ours"] / slow["bare"], 3),
+        "scan_ratio_to_matmul": round(quick["ours"] / slow["bare"], 3),
         "calibration_error_exact": round(errors[0], 4),
         "calibration_error_indexed": round(errors[1], 4),
         "queries_a_second_exact": round(QUERIES / slow["exact"]),
         "queries_a_second_indexed": round(QUERIES / quick["ours"]),
         "seconds_to_lift": round(seconds_to_lift + seconds_to_lift_all, 1),
         "seconds_to_calibrate": round(seconds_to_calibrate, 1),
+        **constants(found, vectors, quick, seconds_to_lift_all),
         "curve": [
             f"{each.kind} {each.geometry} {each.rows} effort {each.effort}: {each.hit:.3f}" for each in found.curve
         ],
     }
+
+
+def constants(
+    found: RerankedIndex, vectors: Tensor, quick: dict[str, float], seconds_to_lift_all: float
+) -> dict[str, object]:
+    """What one row and one query cost, for a model of larger ones."""
+    some = vectors[:ADDED]
+    engine, before = found.index, index_bytes(found)
+    _, seconds_to_add = timed(lambda: engine.add(some))
+    return {
+        "bytes_a_row": round(before / len(vectors), 1),
+        "microseconds_a_row_to_lift": round(1e6 * seconds_to_lift_all / len(vectors), 2),
+        "microseconds_a_row_to_add": round(1e6 * seconds_to_add / len(some), 2),
+        "microseconds_a_query_in_the_engine": round(1e6 * quick["bare"] / QUERIES, 1),
+        "microseconds_a_query_around_it": round(1e6 * (quick["ours"] - quick["bare"]) / QUERIES, 1),
+    }
+
+
+def index_bytes(found: RerankedIndex) -> int:
+    return sum(each.nbytes for each in found.index.tensors().values())
 
 
 def bare_scan(vectors: Tensor, queries: Tensor) -> Tensor:
@@ -149,9 +168,3 @@ def _calibration_error(posterior: Tensor, right: Tensor) -> float:
                 float(posterior[here].double().mean() - right[here].double().mean())
             )
     return error
-
-
-def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    started = time.perf_counter()
-    result = work()
-    return result, time.perf_counter() - started

@@ -5,6 +5,7 @@ With `--check` nothing is written; a table that differs from its result file is 
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from experiments.harness import RESULTS, Row, table
@@ -57,10 +58,17 @@ def page() -> str:
     for path in sorted(RESULTS.glob("benchmark_*.json")):
         result = json.loads(path.read_text())
         parts.append(f"## {path.stem}\n\n{result['title']} `{result['command']}`")
-        parts.append(
-            table([{"figure": key, "value": value} for key, value in result["figures"].items()], ["figure", "value"])
-        )
+        parts.append(table(list(_figures(result["figures"])), ["figure", "value"]))
     return "\n\n".join(parts) + "\n"
+
+
+def _figures(figures: Row, above: str = "") -> Iterator[Row]:
+    """One row for each figure; those that stand under a name have it before theirs."""
+    for key, value in figures.items():
+        if isinstance(value, dict):
+            yield from _figures(value, f"{above}{key} ")
+        else:
+            yield {"figure": f"{above}{key}", "value": value}
 
 
 def readme() -> str:
