@@ -280,9 +280,10 @@ def test_who_asks_while_shards_are_away_is_told_when_to_come_back(service: Servi
     assert ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')[0] == 200
 
 
-def test_a_service_moves_to_a_new_version(service: Service) -> None:
-    assert service.refresh() == 2
-    until = time.monotonic() + 30
-    while ask(f"{service.url}/health", None)[1]["version"] != 2:
+def test_a_service_moves_to_a_new_version(service: Service, store: LanceStore) -> None:
+    store.add(patterns(2), metadata={"floor": [6] * 2, "name": ["newest"] * 2})
+    assert service.refresh() == store.version
+    until = time.monotonic() + 60
+    while ask(f"{service.url}/health", None)[1]["version"] != store.version:
         assert time.monotonic() < until
-    assert ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')[1]["version"] == 2
+    assert ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')[1]["version"] == store.version

@@ -70,6 +70,11 @@ class Cluster(Recaller):
 
     @property
     @override
+    def address(self) -> str:
+        return self._place.address
+
+    @property
+    @override
     def version(self) -> int:
         return self._generation.view.version
 

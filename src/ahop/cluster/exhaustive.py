@@ -33,7 +33,6 @@ class ExhaustiveIndex:
         scores = self.memory.scores(queries)
         if allowed is not None:
             scores = scores.masked_fill(~allowed, -torch.inf)
-        # A stable order, as the memory's own: of equals the first.
         best = scores.topk(k, dim=-1)
         log_mass = torch.logsumexp(sharpness(self.memory) * scores, dim=-1)
         indices = best.indices.masked_fill(torch.isneginf(best.values), -1)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -74,6 +75,10 @@ class QueryTable:
                 blocks.append(Block(len(blocks), file, group, start, stop, first + start))
             first += count
         return blocks
+
+    def sizes(self) -> list[int]:
+        """Of the files, which tell whether they are the same as before; a Lance table has a version for this."""
+        return [Path(file).stat().st_size for file in self.files]
 
     def read(self, block: Block) -> tuple[Any, NDArray[np.float32]]:
         """The names of the queries as a column, and their numbers; NaN where there is none."""

@@ -49,6 +49,11 @@ class Shards(Recaller):
 
     @property
     @override
+    def address(self) -> str:
+        return self.view.address
+
+    @property
+    @override
     def version(self) -> int:
         return self.view.version
 

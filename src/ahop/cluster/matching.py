@@ -1,7 +1,5 @@
 """Very many queries at once: a job that can be killed at any moment, and goes on where it was."""
 
-import json
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, suppress
@@ -17,18 +15,17 @@ from tqdm.auto import tqdm
 from ahop import _optional
 from ahop._checks import check_count
 from ahop.cluster.inputs import Block, QueryTable
+from ahop.cluster.jobs import FORMAT, JOB, begin_job, read_job
 from ahop.cluster.local import Shards
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.recalling import Recaller
 from ahop.cluster.shares import as_store
-from ahop.errors import FileFormatError, InvalidValueError, RetryError
+from ahop.errors import InvalidValueError, RetryError
 from ahop.memory import Recall
 from ahop.stores.flushing import flush
 from ahop.stores.lance import LanceStore
 from ahop.stores.places import Address
 
-# Readers of folders of Parquet pass over names that begin so.
-JOB = "_job.json"
 # How often a block is asked for where shards do not answer; each trial waits as long as the cluster is patient.
 TRIALS = 10
 
@@ -87,7 +84,7 @@ def recall_dataset(
     """
     k, folder = check_count("k", k), Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    begun = _read_job(folder / JOB)
+    begun = read_job(folder / JOB)
     table = QueryTable(queries, columns, id_column, None if begun is None else begun["queries_version"])
     blocks = table.blocks(batch_size)
     rows = sum(map(len, blocks))
@@ -95,8 +92,10 @@ def recall_dataset(
         recaller = _recaller(store, begun, shards, threads, options, closing)
         version = recaller.version
         job = {
-            "format": 1,
+            "format": FORMAT,
+            "store": recaller.address,
             "queries": table.place.address,
+            "queries_bytes": table.sizes(),
             "queries_version": table.version,
             "rows": rows,
             "columns": table.columns,
@@ -105,7 +104,7 @@ def recall_dataset(
             "k": k,
             "version": version,
         }
-        _begin(folder / JOB, begun, job)
+        begin_job(folder / JOB, begun, job)
         left = [block for block in blocks if not _part(folder, block).exists()]
         bar = closing.enter_context(
             tqdm(total=rows, desc="recall", unit="query", unit_scale=True, disable=not progress)
@@ -178,32 +177,3 @@ def _write_part(path: Path, names: Any, found: Recall[Any]) -> None:
 def _as_lists(matrix: Any) -> Any:
     arrow = _optional.pyarrow()
     return arrow.FixedSizeListArray.from_arrays(arrow.array(np.ascontiguousarray(matrix).reshape(-1)), matrix.shape[1])
-
-
-def _read_job(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    try:
-        job: dict[str, Any] = json.loads(path.read_text())
-        if job["format"] != 1:
-            raise FileFormatError(f"`{path}` has format {job['format']!r}; this release reads format 1.")
-        return {"queries_version": job["queries_version"], "version": int(job["version"]), **job}
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(f"`{path}` does not describe a job: {error}. Begin in another folder.") from error
-
-
-def _begin(path: Path, begun: dict[str, Any] | None, job: dict[str, Any]) -> None:
-    if begun is not None:
-        differs = sorted(name for name in job if job[name] != begun.get(name))
-        if differs:
-            raise InvalidValueError(
-                f"`out` holds another job, which differs in {', '.join(differs)}: "
-                f"{ {name: begun.get(name) for name in differs} }; got { {name: job[name] for name in differs} }. "
-                "Choose another folder, or the same arguments."
-            )
-        return
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
-    beside.write_text(json.dumps(job, indent=1) + "\n")
-    flush(beside)
-    os.replace(beside, path)
-    flush(path.parent)

@@ -30,6 +30,7 @@ class View:
     """
 
     def __init__(self, store: LanceStore, shards: int, candidates: int) -> None:
+        self.address = store.place.address
         self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
         self.model: AssociativeMemory = store.model()
         self._schema = open_table(store.place, store.version).schema
@@ -74,6 +75,11 @@ class View:
 
 class Recaller(ABC):
     """Answers as a memory does, from shards; patterns are named by their ids in the store."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Of the store."""
 
     @property
     @abstractmethod

@@ -23,6 +23,8 @@ from ahop.stores.places import Address
 
 # Requests that one process works on at a time, and that may wait for it; the others are told to come back.
 AT_A_TIME, WAITING = 16, 256
+# How many times too large a body may be for its sender to hear so.
+HEARD = 8
 # After how many seconds to come back.
 COME_BACK = 1
 
@@ -76,16 +78,15 @@ class Door:
 
 
 async def _body(request: Any) -> bytes | None:
-    """All of it; None if it is too large, which is seen before it is taken."""
-    said = request.headers.get("content-length", "0")
-    if not said.isdecimal() or int(said[:20]) > MOST_BYTES:
-        return None
-    body = bytearray()
+    """All of it; None if it is too large. Then it is not kept, but taken for a while: who still sends cannot hear."""
+    body, taken = bytearray(), 0
     async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            return None
-    return bytes(body)
+        taken += len(chunk)
+        if taken <= MOST_BYTES:
+            body += chunk
+        elif taken > HEARD * MOST_BYTES:
+            break
+    return bytes(body) if taken <= MOST_BYTES else None
 
 
 @final

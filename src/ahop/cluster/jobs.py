@@ -1,0 +1,46 @@
+"""What a job is, in a file beside its answers: who goes on with it must ask the same of the same."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from ahop.errors import FileFormatError, InvalidValueError
+from ahop.stores.flushing import flush
+
+FORMAT = 1
+# Readers of folders of Parquet pass over names that begin so.
+JOB = "_job.json"
+
+
+def read_job(path: Path) -> dict[str, Any] | None:
+    """The job that this file describes; None if there is none."""
+    if not path.exists():
+        return None
+    try:
+        job: dict[str, Any] = json.loads(path.read_text())
+        written, job["version"], job["queries_version"] = job["format"], int(job["version"]), job["queries_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileFormatError(f"`{path}` does not describe a job: {error}. Begin in another folder.") from error
+    if written != FORMAT:
+        raise FileFormatError(f"`{path}` has format {written!r}; this release reads format {FORMAT}. Update ahop.")
+    return job
+
+
+def begin_job(path: Path, begun: dict[str, Any] | None, job: dict[str, Any]) -> None:
+    """Write the job down, or see that it is the one that was begun."""
+    if begun is not None:
+        differs = sorted(name for name in job if job[name] != begun.get(name))
+        if differs:
+            raise InvalidValueError(
+                f"`out` holds another job, which differs in {', '.join(differs)}: "
+                f"{ {name: begun.get(name) for name in differs} }; got { {name: job[name] for name in differs} }. "
+                "Choose another folder, or the same arguments."
+            )
+        return
+    beside = path.with_name(f".{path.name}.{uuid4().hex}")
+    beside.write_text(json.dumps(job, indent=1) + "\n")
+    flush(beside)
+    os.replace(beside, path)
+    flush(path.parent)
