@@ -22,7 +22,7 @@ from ahop.similarities.base import Similarity
 from ahop.variants.base import FactorisedVariant
 
 # Rows that stand for all that are no candidates, and of these, those that tell lifted from exact scores.
-DRAWN, COMPARED = 1024, 16
+DRAWN, COMPARED = 512, 16
 # Queries answered at a time: what is drawn and what is reranked stays small.
 BATCH = 512
 # Filters that leave fewer rows than this many times the candidates are answered by looking at all of them.
@@ -145,18 +145,22 @@ class RerankedIndex:
             found = Found(allowed.nonzero().mT.expand(len(queries), -1), queries.new_zeros(len(queries), count))
         else:
             found = self.index.search(asked, wanted, allowed, beta if self.index.is_exhaustive else None)
-        exact = self._exact(queries, found.indices)
-        drawn = None
+        needs_drawn = found.log_mass is None or self.memory.detector is not None
+        some = slice(None, None if needs_drawn else 0, max(1, len(self._drawn) // COMPARED))
+        compared = self._drawn[some]
+        scores = self._exact(queries, torch.cat([found.indices, compared.expand(len(queries), -1)], dim=-1))
+        exact, of_compared = scores[:, : found.indices.shape[1]], scores[:, found.indices.shape[1] :]
+        background = None
+        if needs_drawn:
+            drawn = asked @ self._drawn_vectors.mT
+            drawn += (of_compared - drawn[:, some]).mean(-1, keepdim=True)  # what lifting leaves out
+            rest = self._outside(exact, drawn, found.indices, allowed, count, beta)
+            if self.memory.detector is not None:
+                plain = rest if beta == 1 else self._outside(exact, drawn, found.indices, allowed, count, 1.0)
+                background = Background(plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
         if found.log_mass is not None:
             rest = _rest(found, exact, beta)
-        else:
-            drawn = self._of_drawn(queries, asked)
-            rest = self._outside(exact, drawn, found.indices, allowed, count, beta)
-        log_mass, background = torch.logaddexp(torch.logsumexp(beta * exact, -1), rest), None
-        if self.memory.detector is not None:
-            drawn = self._of_drawn(queries, asked) if drawn is None else drawn
-            plain = rest if beta == 1 else self._outside(exact, drawn, found.indices, allowed, count, 1.0)
-            background = Background(plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
+        log_mass = torch.logaddexp(torch.logsumexp(beta * exact, -1), rest)
         return Found(found.indices, exact, log_mass, background)
 
     def _asked(self, queries: Queries) -> Tensor:
@@ -175,16 +179,6 @@ class RerankedIndex:
         if self.memory.log_prior is not None:
             scores = scores + self.memory.log_prior[known] / self.memory.separation.beta
         return scores.masked_fill(indices < 0, -torch.inf)
-
-    def _of_drawn(self, queries: Queries, asked: Tensor) -> Scores:
-        """The scores of the drawn rows, (b, m): lifted ones, moved by what lifting leaves out in a few of them."""
-        drawn = asked @ self._drawn_vectors.mT
-        some = slice(None, None, max(1, len(self._drawn) // COMPARED))
-        rows = self._drawn[some]
-        exact = self.memory.similarity.rows(rows)(self._stored[rows], queries)
-        if self.memory.log_prior is not None:
-            exact = exact + self.memory.log_prior[rows] / self.memory.separation.beta
-        return drawn.add_((exact - drawn[:, some]).mean(-1, keepdim=True))
 
     def _outside(
         self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int, beta: float

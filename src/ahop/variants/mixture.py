@@ -1,5 +1,6 @@
 """A corruption that is learned: each dimension kept, garbage, or missing."""
 
+from collections.abc import Iterator
 from math import log, pi
 from typing import final
 
@@ -23,6 +24,8 @@ POPULATION = 33
 FAR = 1e18
 # Its exponential is a normal number in float32, and so is its inverse.
 EXPONENT = 80.0
+# Sums of exponentials below this have lost digits in float32.
+LEAST_SUM = 1e-30
 # Small enough for the inner caches: each block is walked several times.
 BLOCK_BYTES = 2**18
 
@@ -126,7 +129,10 @@ class MixtureVariant(FactorisedVariant):
         deviation = asked.unsqueeze(-2) - stored.unsqueeze(-3)
         shift = self._shift_in_stds(queries.dtype)
         exponent = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
-        values = softplus(exponent + sharpness.unsqueeze(-2)) + alone.unsqueeze(-2) * seen.unsqueeze(-3)
+        exponent = exponent + sharpness.unsqueeze(-2)
+        in_range = not torch.is_grad_enabled() and (not sharpness.numel() or float(sharpness.max()) < EXPONENT)
+        values = _log_one_plus_([exponent], True) if in_range else softplus(exponent)
+        values = values + alone.unsqueeze(-2) * seen.unsqueeze(-3)
         return values + self.missingness.evidence_per_dimension(patterns, queries)
 
     @override
@@ -179,21 +185,42 @@ class MixtureVariant(FactorisedVariant):
 
     def _log_marginal(self, queries: Queries) -> Tensor:
         r"""$\log p_0(x_i)$: the mean over the population's quantiles, each as wide as the gap to its neighbours."""
-        population = self.gain.to(queries.dtype).unsqueeze(-1) * self.population.to(queries.dtype)
-        reach = torch.nn.functional.pad(population, (1, 1), mode="replicate")
-        gaps = (reach[:, 2:] - reach[:, :-2]) / 2
-        std = torch.hypot(self.std.to(queries.dtype).unsqueeze(-1), gaps)  # no square leaves the range of float32
-        bias = self.bias.to(queries.dtype)
-        total = None
-        for place in range(POPULATION):
-            deviation = (queries - population[:, place] - (0 if self.signs else bias)) / std[:, place]
-            shift = bias / std[:, place]
-            exponent = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
-            bump = exponent - std[:, place].log()
-            total = bump if total is None else torch.logaddexp(total, bump)
-        assert total is not None
+        everywhere = torch.arange(queries.shape[-1], device=queries.device)
+        if torch.is_grad_enabled():
+            total = self._log_bumps(queries, everywhere)
+        else:  # a sum of exponentials takes half as long as one of logarithms, wherever it is large enough for one
+            total = self._sum_of_bumps(queries, everywhere)
+            small = total < LEAST_SUM
+            total.log_()
+            if bool(small.any()):
+                total[small] = self._log_bumps(queries[small], everywhere.expand_as(queries)[small])
         kept = total - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(queries.dtype)
         return torch.logaddexp(kept, self._log_garbage(queries))
+
+    def _sum_of_bumps(self, values: Tensor, columns: Tensor) -> Tensor:
+        total = torch.zeros_like(values)
+        for bump in self._bumps(values, columns):
+            total += bump.exp_()
+        return total
+
+    def _log_bumps(self, values: Tensor, columns: Tensor) -> Tensor:
+        total = torch.full_like(values, -torch.inf)
+        for bump in self._bumps(values, columns):
+            total = torch.logaddexp(total, bump)
+        return total
+
+    def _bumps(self, values: Tensor, columns: Tensor) -> Iterator[Tensor]:
+        """What each quantile of the population adds at values of these dimensions, in logarithms."""
+        population = self.gain.to(values.dtype).unsqueeze(-1) * self.population.to(values.dtype)
+        reach = torch.nn.functional.pad(population, (1, 1), mode="replicate")
+        gaps = (reach[:, 2:] - reach[:, :-2]) / 2
+        stds = torch.hypot(self.std.to(values.dtype).unsqueeze(-1), gaps)  # no square leaves the range of float32
+        bias = self.bias.to(values.dtype)[columns]
+        for place in range(POPULATION):
+            std = stds[columns, place]
+            deviation = (values - population[columns, place] - (0 if self.signs else bias)) / std
+            exponent = log_two_bumps(deviation, bias / std) if self.signs else -0.5 * deviation.square()
+            yield exponent - std.log()
 
 
 def _log_one_plus_(exponents: list[Tensor], in_range: bool) -> Tensor:
