@@ -5,12 +5,13 @@ With `--check` nothing is written; a table that differs from its result file is 
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from experiments.harness import RESULTS, Row, table
 
 ROOT = RESULTS.parent.parent
+PAGES = (ROOT / "README.md", ROOT / "docs" / "scale.md")
 MODELS = ["M-Hop", "U-Hop", "K-Hop", "K2-Hop", "MLP", "A-Hop"]
 COLUMNS: dict[str, list[str]] = {
     "tab_retrieval": ["dataset", "difficulty", "model", "accuracy", "paper", "bayes", "error", "paper_error"],
@@ -30,6 +31,10 @@ COLUMNS: dict[str, list[str]] = {
     "tab_tabular_parts": ["dataset", "model", "accuracy", "auc", "seconds"],
     "tab_images": ["protocol", "dataset", "patterns", "model", "accuracy", "swayed", "scaling", "paper"],
     "tab_mil": ["dataset", "model", "auc", "paper", "inner_auc"],
+    "billions": [
+        *("patterns", "setting", "shards", "machines", "index_gb", "patterns_gb", "p50_ms", "p99_ms", "p999_ms"),
+        *("queries_a_second", "told_to_retry", "update_us", "rebuild_core_hours"),
+    ],
     "tab_timing": [
         *("dimensions", "count", "sorted", "training_ms", "inference_ms", "training_ratio", "inference_ratio"),
         *("paper_training_ms", "paper_inference_ms"),
@@ -71,15 +76,16 @@ def _figures(figures: Row, above: str = "") -> Iterator[Row]:
             yield {"figure": f"{above}{key}", "value": value}
 
 
-def readme() -> str:
-    """The README with its blocks of results."""
-    text = (ROOT / "README.md").read_text()
-    for name, summary in (("tab_retrieval", _models), ("bayes_limit", _limits)):
-        result = read(name)
-        head, rest = text.split(f"<!-- results:{name} -->\n")
-        tail = rest[rest.index("<!-- /results -->") :]
-        body = "The full run is still to come.\n" if result is None else summary(result["rows"]) + "\n"
-        text = f"{head}<!-- results:{name} -->\n{body}{tail}"
+def with_results(page: Path) -> str:
+    """The page with its blocks of results."""
+    text = page.read_text()
+    for name, summary in SUMMARIES.items():
+        if f"<!-- results:{name} -->" in text:
+            result = read(name)
+            head, rest = text.split(f"<!-- results:{name} -->\n")
+            tail = rest[rest.index("<!-- /results -->") :]
+            body = "The full run is still to come.\n" if result is None else summary(result["rows"]) + "\n"
+            text = f"{head}<!-- results:{name} -->\n{body}{tail}"
     return text
 
 
@@ -92,7 +98,7 @@ def read(name: str) -> Row | None:
 
 
 def main() -> int:
-    wanted = {RESULTS / "index.md": page(), ROOT / "README.md": readme()}
+    wanted = {RESULTS / "index.md": page(), **{path: with_results(path) for path in PAGES}}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv[1:]:
         for path in stale:
@@ -136,6 +142,16 @@ def _models(rows: list[Row]) -> str:
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
+
+def _billions(rows: list[Row]) -> str:
+    return table(rows, [column for column in COLUMNS["billions"] if column not in ("p999_ms", "patterns_gb")])
+
+
+SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
+    "tab_retrieval": _models,
+    "bayes_limit": _limits,
+    "billions": _billions,
+}
 
 if __name__ == "__main__":
     sys.exit(main())
