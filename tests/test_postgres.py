@@ -1,5 +1,6 @@
 """PostgreSQL brings the candidates that FAISS brings, keeps them, and quotes what it is told."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,10 @@ from tests import postgres
 
 psycopg = pytest.importorskip("psycopg")
 pytest.importorskip("pgvector")
+
+
+# Links between 100,000 rows take minutes to make: by hand, `AHOP_POSTGRES_ROWS=100000 pytest -k as_often`.
+ROWS = int(os.environ.get("AHOP_POSTGRES_ROWS", "20000"))
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +154,7 @@ def test_without_the_packages_their_name_is_said(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 def test_origins_are_found_as_often_as_by_faiss(address: str, table: str) -> None:
     pytest.importorskip("faiss")
-    patterns = structured(100_000)
+    patterns = structured(ROWS)
     variant = ahop.MixedVariant(0.3, 0.3, 0.3)
     memory = ahop.fit(patterns, pairs=variant.sample(patterns, 256, seed=1), similarity="mixture", progress=False)
     pairs = variant.sample(patterns, 500, seed=2)
