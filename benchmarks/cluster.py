@@ -54,7 +54,7 @@ def measured(full: bool) -> dict[str, object]:
             "shards": SHARDS,
             "replicas": REPLICAS,
             "nodes": 2,
-            **of_nodes(Path(folder), repeats=5 if full else 3),
+            **of_nodes(Path(folder), repeats=9 if full else 5),
             "batch": of_batch(Path(folder)),
         }
 

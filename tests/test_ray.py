@@ -48,7 +48,7 @@ def a_ray() -> Iterator[None]:
     ray = _optional.ray()
     for trial in range(3):  # Ray gives itself half a minute to start, which is short where others take the cores
         try:
-            ray.init(num_cpus=4, include_dashboard=False, object_store_memory=2 * 10**8, log_to_driver=False)
+            ray.init("local", num_cpus=4, include_dashboard=False, object_store_memory=2 * 10**8, log_to_driver=False)
             break
         except Exception:
             ray.shutdown()

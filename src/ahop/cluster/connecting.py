@@ -181,6 +181,10 @@ def start_ray(address: str | None = None, cpus: float = 1.0) -> bool:
     ray = _optional.ray()
     if ray.is_initialized():
         return False
-    alone: dict[str, Any] = {"num_cpus": max(ceil(cpus), os.cpu_count() or 1), "include_dashboard": False}
+    alone: dict[str, Any] = {
+        "address": "local",
+        "num_cpus": max(ceil(cpus), os.cpu_count() or 1),
+        "include_dashboard": False,
+    }
     ray.init(**(alone if is_alone else {"address": address}), log_to_driver=False, configure_logging=False)
     return True
