@@ -24,6 +24,7 @@ from ahop.fitting.fit import fit
 from ahop.fitting.gradient import AdamSolver
 from ahop.fitting.report import Corruption, FitReport, Trial
 from ahop.fitting.spreading import SeparationSolver
+from ahop.indexes.calibrating import index
 from ahop.lifting import lift
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.loading import load
@@ -47,6 +48,7 @@ from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.similarities.matching import MatchSimilarity
 from ahop.similarities.optimal import optimal_for_biased, optimal_for_masked, optimal_for_noisy
 from ahop.similarities.unified import UnifiedSimilarity
+from ahop.stores.lance import open_store as open  # noqa: A004
 from ahop.variants.base import Pairs
 from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant
@@ -115,10 +117,12 @@ __all__ = [
     "evaluate",
     "fit",
     "footprint",
+    "index",
     "iterate",
     "lift",
     "load",
     "log_posterior",
+    "open",
     "optimal_for_biased",
     "optimal_for_masked",
     "optimal_for_noisy",

@@ -43,7 +43,7 @@ class Version:
 class LanceStore:
     """Patterns, columns that are known of each, and a model, in a table that many can write to.
 
-    `create` makes one and `open_store` opens it. A handle sees one version until it writes or is refreshed. What was
+    `create` makes one and `ahop.open` opens it. A handle sees one version until it writes or is refreshed. What was
     acknowledged is durable. Answers name patterns by their `ids`.
     """
 
@@ -162,7 +162,7 @@ class LanceStore:
         candidate_similarity: Similarity | None = None,
         cache: str | os.PathLike[str] | None = None,
     ) -> StoredIndex:
-        """An index of the version that this handle sees; the arguments are those of `ahop.indexes.index`.
+        """An index of the version that this handle sees; the arguments are those of `ahop.index`.
 
         It is kept in files and found there again. They are a cache: where one is damaged it is built anew, with a
         warning. The patterns that are reranked stay on the disk until they are looked at.
