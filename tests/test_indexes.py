@@ -146,6 +146,24 @@ def test_the_fast_form_of_a_mixture_is_its_slow_one() -> None:
         assert variant.paired_evidence(case.patterns, rows[:0], case.queries[:0]).shape == (0, 19)
 
 
+def test_a_filter_that_leaves_no_row_is_answered_by_none(memory: ahop.AssociativeMemory) -> None:
+    lifting = lift(memory.similarity, memory.patterns)
+    rows = lifted(memory, lifting)
+    number = {"number": list(range(len(memory)))}
+    knowing = ahop.fit(memory.patterns, pairs=(torch.arange(64), memory.patterns[:64]), progress=False)
+    memory = memory.copy()
+    memory.detector = knowing.detector
+    assert memory.detector is not None
+    for engine in (ExactIndex(rows), FaissIndex(rows, "ivf_flat")):
+        answer = RerankedIndex(memory, lifting, engine, metadata=number).recall(
+            memory.patterns[:3], k=2, where={"number": [-5]}
+        )
+        assert answer.indices.tolist() == [[-1, -1]] * 3
+        assert answer.posterior.tolist() == [[0, 0]] * 3
+        assert answer.unknown is not None
+        assert bool(((answer.unknown >= 0) & (answer.unknown <= 1)).all())
+
+
 def test_rows_that_are_not_there_are_refused_by_the_kernel() -> None:
     case, variant = problem(count=4, dimensions=3, batch=1), moved_mixture(3, gaps_speak=False)
     for row in (-1, 4):

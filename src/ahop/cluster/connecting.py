@@ -150,10 +150,6 @@ def connect(
         address: of a Ray cluster. If None, the one that this process is connected to or that `RAY_ADDRESS` names; if
             there is none, Ray is started on this machine alone.
         cpus: that Ray counts for each process, which takes as many threads, and at least one.
-
-    Example:
-        >>> cluster = connect("phones.lance", shards=16, replicas=2)  # doctest: +SKIP
-        >>> cluster.recall(queries, k=5)  # doctest: +SKIP
     """
     opened = as_store(store, storage_options)
     # New shards must find room beside the old ones, and tasks of others beside both.

@@ -132,15 +132,20 @@ class RerankedIndex:
             asked_for = self.metadata.allowed(where, len(self.removed))
             allowed = asked_for if allowed is None else asked_for & allowed
         parts = [self._search_few(queries[rows], wanted, allowed) for rows in blocks(len(queries), 1, BATCH)]
-        if not parts:
-            none, nothing = queries.new_empty(0), queries.new_empty(0, min(wanted, len(self.removed)))
-            background = None if self.memory.detector is None else Background(none, none, none, len(self))
-            return Found(nothing.long(), nothing, none, background)
-        return stacked(parts)
+        return stacked(parts) if parts else self._nothing(queries, min(wanted, len(self.removed)))
+
+    def _nothing(self, queries: Queries, wanted: int) -> Found:
+        """No queries, or no rows that may be answered."""
+        scores = queries.new_full((len(queries), wanted), -torch.inf)
+        none, rest = queries.new_zeros(len(queries)), queries.new_full((len(queries),), -torch.inf)
+        background = None if self.memory.detector is None else Background(rest, none, none, 0)
+        return Found(torch.full_like(scores, -1, dtype=torch.long), scores, rest, background)
 
     def _search_few(self, queries: Queries, wanted: int, allowed: Tensor | None) -> Found:
         beta, asked = sharpness(self.memory), self._asked(queries)
         count = len(self.removed) if allowed is None else int(allowed.sum())
+        if not count:
+            return self._nothing(queries, wanted)
         if allowed is not None and count <= FEW * wanted:
             found = Found(allowed.nonzero().mT.expand(len(queries), -1), queries.new_zeros(len(queries), count))
         else:
