@@ -14,7 +14,6 @@ from ahop.cluster.answers import Answer
 from ahop.cluster.indexing import shard_index
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shares import Share, read_share
-from ahop.indexes.base import Background, Found
 from ahop.stores.lance import open_store
 from ahop.stores.mending import open_table
 from ahop.stores.models import over
@@ -53,8 +52,7 @@ class Shard:
         """
         asked = as_queries(np.array(queries), self.memory.patterns)
         allowed = None if where is None else self._rows(where)
-        found = self._nothing(len(asked), k) if allowed is not None and not allowed.any() else None
-        found = self.index.search(asked, k, allowed) if found is None else found
+        found = self.index.search(asked, k, allowed)
         assert found.log_mass is not None
         known, missing = found.indices.clamp_min(0), found.indices < 0
         patterns = self.memory.patterns[known].masked_fill(missing.unsqueeze(-1), torch.nan)
@@ -69,12 +67,6 @@ class Shard:
             background,
             len(self) if behind is None else behind.count,
         )
-
-    def _nothing(self, count: int, k: int) -> Found:
-        """What is answered where no row passes a filter."""
-        scores, zeros = torch.full((count, min(k, len(self))), -torch.inf), torch.zeros(count)
-        background = None if self.memory.detector is None else Background(zeros - torch.inf, zeros, zeros, 0)
-        return Found(torch.full(scores.shape, -1), scores, zeros - torch.inf, background)
 
     def _find(self, where: str) -> Tensor:
         """Flags (n,) of the rows that pass."""
