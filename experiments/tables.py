@@ -219,8 +219,10 @@ def _trees(kind: Any) -> Callable[[list[int], list[int], int], Pipeline]:
 
 
 def _boosted_stumps(words: list[int], numbers: list[int], seed: int) -> Pipeline:
+    """It refuses gaps: they become a number that nothing else is."""
     model = AdaBoostClassifier(DecisionTreeClassifier(random_state=seed), n_estimators=100, random_state=seed)
-    return Pipeline([("columns", _codes(words, numbers)), ("model", model)])
+    gaps = SimpleImputer(strategy="constant", fill_value=-1, keep_empty_features=True)
+    return Pipeline([("columns", _codes(words, numbers)), ("gaps", gaps), ("model", model)])
 
 
 def _xgboost(words: list[int], numbers: list[int], seed: int) -> Pipeline:
