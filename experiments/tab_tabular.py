@@ -73,8 +73,8 @@ EXPERIMENT = Experiment(
     seeds=5,
     cells=cells,
     run=run,
-    keys=("dataset", "model"),
-    metrics=("accuracy", "auc", "paper", "seconds"),
+    keys=("dataset", "model", "paper"),
+    metrics=("accuracy", "auc", "seconds"),
     summarise=means,
     notes=(
         f"Each seed sets {TEST_SHARE:.0%} of the rows aside for testing. Every model gets the same budget: {SETTINGS} "
