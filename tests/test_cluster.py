@@ -22,7 +22,6 @@ import ahop
 from ahop import _optional
 from ahop.cluster import ShardOptions, Shards, connect, recall_dataset
 from ahop.cluster.answers import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
-from ahop.cluster.indexing import CACHE
 from ahop.cluster.inputs import QueryTable
 from ahop.cluster.replicas import Team
 from ahop.cluster.requests import MOST_QUERIES, read_question
@@ -37,6 +36,7 @@ from ahop.errors import (
     ShapeError,
 )
 from ahop.stores import LanceStore, create, open_store
+from ahop.stores.cached import CACHE
 
 pytest.importorskip("lance")
 arrow = _optional.pyarrow()

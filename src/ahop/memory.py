@@ -57,6 +57,27 @@ class Recall(Generic[Kind]):
     unknown: Kind | None = None
 
 
+def in_kind_of(queries: Kind, found: Recall[Tensor]) -> Recall[Kind]:
+    """The same answers, as arrays to those who asked with arrays."""
+    return Recall(
+        same_kind(found.indices, queries),
+        same_kind(found.posterior, queries),
+        same_kind(found.patterns, queries),
+        None if found.unknown is None else same_kind(found.unknown, queries),
+    )
+
+
+def joined(parts: Sequence[Recall[Tensor]]) -> Recall[Tensor]:
+    """The answers to blocks of queries, one below the other."""
+    unknown = [part.unknown for part in parts if part.unknown is not None]
+    return Recall(
+        torch.cat([part.indices for part in parts]),
+        torch.cat([part.posterior for part in parts]),
+        torch.cat([part.patterns for part in parts]),
+        torch.cat(unknown) if unknown else None,
+    )
+
+
 @final
 class AssociativeMemory(nn.Module):
     r"""$y = \mathrm{sep}(\mathrm{sim}(\mathrm{mod}(\Xi), x))\,\Xi$: four ingredients and the stored patterns.
@@ -177,12 +198,7 @@ class AssociativeMemory(nn.Module):
                     indices[asked], posterior[asked] = best, separation(scores).gather(-1, best)
                     if self.detector is not None and unknown is not None:
                         unknown[asked] = self.detector(alike)
-        return Recall(
-            same_kind(indices, queries),
-            same_kind(posterior, queries),
-            same_kind(self.patterns[indices], queries),
-            None if unknown is None else same_kind(unknown, queries),
-        )
+        return in_kind_of(queries, Recall(indices, posterior, self.patterns[indices], unknown))
 
     def for_group(self, group: object) -> "AssociativeMemory":
         """The same memory as queries of this group see it; itself if the group is not known."""

@@ -12,9 +12,8 @@ from torch.nn.functional import pad
 
 from ahop._blocks import blocks
 from ahop.indexes.base import Background, Found
-from ahop.indexes.merging import merged, posterior_of
-from ahop.memory import AssociativeMemory
-from ahop.separations.softmax import Softmax
+from ahop.indexes.merging import merged, posterior_of, weighs_by_mass
+from ahop.memory import AssociativeMemory, Recall
 
 # Queries of one message, and the bytes that all answers to it may have together.
 MESSAGE_ROWS, MESSAGE_BYTES = 1024, 16 * 2**20
@@ -49,16 +48,6 @@ class Answer:
         return Found(_tensor(self.ids), _tensor(self.scores), _tensor(self.log_mass), behind)
 
 
-@dataclass(frozen=True)
-class Merged:
-    """One answer of all shards: numbers, posterior and patterns of the best, and how likely none is the origin."""
-
-    ids: Tensor
-    posterior: Tensor
-    patterns: Tensor
-    unknown: Tensor | None
-
-
 def message_blocks(count: int, dimensions: int, k: int, shards: int) -> Iterator[slice]:
     """Blocks of queries whose answers are small messages: the same wherever the shards are, and so are the answers."""
     each = 4 * dimensions * (1 + shards * (k + 3))
@@ -70,11 +59,10 @@ def message_blocks(count: int, dimensions: int, k: int, shards: int) -> Iterator
 
 def depth_for(model: AssociativeMemory, k: int, candidates: int) -> int:
     """How many rows a shard must answer with: separations other than a softmax weigh the best by one another."""
-    weighs_by_mass = isinstance(model.separation, Softmax) or not model.separation.is_distribution
-    return k if weighs_by_mass else max(k, candidates)
+    return k if weighs_by_mass(model) else max(k, candidates)
 
 
-def merge(answers: Sequence[Answer], model: AssociativeMemory, k: int) -> Merged:
+def merge(answers: Sequence[Answer], model: AssociativeMemory, k: int) -> Recall[Tensor]:
     """The k best of all shards, of equals the one with the lower number: the same in whatever order they came."""
     found = merged([answer.found() for answer in answers], sum(answer.ids.shape[1] for answer in answers))
     patterns = torch.cat([_tensor(answer.patterns) for answer in answers], dim=1)
@@ -88,7 +76,7 @@ def merge(answers: Sequence[Answer], model: AssociativeMemory, k: int) -> Merged
     missing = torch.isneginf(scores.gather(-1, order))
     ids, short = ids.gather(-1, order).masked_fill(missing, -1), k - order.shape[1]
     chosen = chosen.masked_fill(missing.unsqueeze(-1), torch.nan)
-    return Merged(pad(ids, (0, short), value=-1), posterior, pad(chosen, (0, 0, 0, short), value=torch.nan), unknown)
+    return Recall(pad(ids, (0, short), value=-1), posterior, pad(chosen, (0, 0, 0, short), value=torch.nan), unknown)
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

@@ -13,9 +13,7 @@ from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranked import RerankedIndex, lifted
 from ahop.lifting import lift
 from ahop.memory import AssociativeMemory
-from ahop.stores.cached import digest_of
-
-CACHE = "_cache"
+from ahop.stores.cached import CACHE, digest_of
 
 
 def shard_index(memory: AssociativeMemory, share: Share, options: ShardOptions) -> RerankedIndex | ExhaustiveIndex:

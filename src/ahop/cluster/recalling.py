@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from ahop._checks import as_queries, check_count, same_kind
+from ahop._checks import as_queries, check_count
 from ahop._typing import Kind, Queries
-from ahop.cluster.answers import Answer, Merged, depth_for, merge, message_blocks
-from ahop.memory import AssociativeMemory, Recall
+from ahop.cluster.answers import Answer, depth_for, merge, message_blocks
+from ahop.memory import AssociativeMemory, Recall, in_kind_of, joined
 from ahop.stores.filters import as_filter
 from ahop.stores.lance import LanceStore
 from ahop.stores.mending import open_table
@@ -51,26 +52,14 @@ class View:
         depth, words = depth_for(self.model, k, self.candidates), self.filter(where)
         cuts = message_blocks(len(checked), self.dimensions, depth, self.shards)
         messages = (np.ascontiguousarray(checked[rows].numpy()) for rows in cuts)
-        found = self._joined([merge(each, self.model, k) for each in ask(messages, depth, words)], checked, k)
-        return Recall(
-            same_kind(found.ids, queries),
-            same_kind(found.posterior, queries),
-            same_kind(found.patterns, queries),
-            None if found.unknown is None else same_kind(found.unknown, queries),
-        )
+        parts = [merge(each, self.model, k) for each in ask(messages, depth, words)]
+        return in_kind_of(queries, joined(parts) if parts else self._nothing(checked, k))
 
-    def _joined(self, parts: list[Merged], queries: Queries, k: int) -> Merged:
-        if not parts:
-            nothing = queries.new_empty(0, k)
-            unknown = None if self.model.detector is None else queries.new_empty(0)
-            return Merged(nothing.long(), nothing, queries.new_empty(0, k, self.dimensions), unknown)
-        unknowns = [part.unknown for part in parts if part.unknown is not None]
-        return Merged(
-            torch.cat([part.ids for part in parts]),
-            torch.cat([part.posterior for part in parts]),
-            torch.cat([part.patterns for part in parts]),
-            torch.cat(unknowns) if unknowns else None,
-        )
+    def _nothing(self, queries: Queries, k: int) -> Recall[Tensor]:
+        """What is answered to no query."""
+        posterior = queries.new_empty(0, k)
+        unknown = None if self.model.detector is None else queries.new_empty(0)
+        return Recall(posterior.long(), posterior, queries.new_empty(0, k, self.dimensions), unknown)
 
 
 class Recaller(ABC):

@@ -17,7 +17,7 @@ from ahop.cluster.shares import Share, read_share
 from ahop.stores.lance import open_store
 from ahop.stores.mending import open_table
 from ahop.stores.models import over
-from ahop.stores.tables import ids_of
+from ahop.stores.tables import ID, ids_of
 
 # Filters whose rows are kept: a version never changes, so they stay right.
 KEPT_FILTERS = 32
@@ -72,7 +72,7 @@ class Shard:
         """Flags (n,) of the rows that pass."""
         table = open_table(self.share.place, self.share.version)
         fragments = [table.get_fragment(number) for number in self.share.fragments]
-        ids = ids_of(table.scanner(columns=["id"], filter=where, fragments=fragments).to_table())
+        ids = ids_of(table.scanner(columns=[ID], filter=where, fragments=fragments).to_table())
         places = torch.searchsorted(self._sorted.values, ids).clamp_max(len(self) - 1)
         mine = self._sorted.values[places] == ids
         return torch.zeros(len(self), dtype=torch.bool).index_fill_(0, self._sorted.indices[places[mine]], True)

@@ -9,13 +9,10 @@ import torch
 
 from ahop._checks import check_count
 from ahop.errors import ShapeError
-from ahop.stores.lance import LanceStore, open_store
+from ahop.stores.lance import BATCH_BYTES, LanceStore, open_store
 from ahop.stores.mending import open_table
 from ahop.stores.places import Address, Place
-from ahop.stores.tables import Rows, batches_of
-
-# What is read of the table at a time.
-BATCH_BYTES = 16 * 2**20
+from ahop.stores.tables import PATTERN, Rows, batches_of
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def read_share(share: Share) -> Rows:
 def _batches(share: Share) -> Iterator[Rows]:
     table = open_table(share.place, share.version)
     fragments = [table.get_fragment(number) for number in share.fragments]
-    dimensions = table.schema.field("pattern").type.list_size
+    dimensions = table.schema.field(PATTERN).type.list_size
     at = 0
     for rows in batches_of(table, max(1, BATCH_BYTES // (4 * dimensions)), None, fragments):
         part = slice(max(0, share.start - at), share.stop - at)

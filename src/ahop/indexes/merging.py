@@ -44,12 +44,11 @@ def best_of(found: Found, k: int) -> Found:
 def posterior_of(found: Found, memory: AssociativeMemory, k: int) -> tuple[Tensor, Tensor, Tensor | None]:
     """Rows and posterior (b, k), and how likely the origin is unknown (b,), if the memory can tell."""
     best = best_of(found, k)
-    separation = memory.separation
-    if isinstance(separation, Softmax) or not separation.is_distribution:
+    if weighs_by_mass(memory):
         assert found.log_mass is not None
         posterior = (sharpness(memory) * best.scores - found.log_mass.unsqueeze(-1)).exp()
     else:
-        posterior = separation(found.scores).sort(-1, descending=True).values[:, : best.scores.shape[1]]
+        posterior = memory.separation(found.scores).sort(-1, descending=True).values[:, : best.scores.shape[1]]
     short = k - best.indices.shape[1]
     indices, posterior = pad(best.indices, (0, short), value=-1), pad(posterior.nan_to_num(0), (0, short))
     if memory.detector is None or found.background is None:
@@ -57,6 +56,11 @@ def posterior_of(found: Found, memory: AssociativeMemory, k: int) -> tuple[Tenso
     behind = found.background
     features = features_of(found.scores, behind.log_rest, behind.mean, behind.spread, behind.count)
     return indices, posterior, memory.detector.of_features(features).to(found.scores)
+
+
+def weighs_by_mass(memory: AssociativeMemory) -> bool:
+    """Whether a weight needs no more of the others than their mass. Other distributions weigh scores by one another."""
+    return isinstance(memory.separation, Softmax) or not memory.separation.is_distribution
 
 
 def sharpness(memory: AssociativeMemory) -> float:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import blocks
-from ahop._checks import as_queries, as_rows, check_count, check_kind, same_kind
+from ahop._checks import as_queries, as_rows, check_count, check_kind
 from ahop._typing import Array, Kind, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.indexes.base import Background, Found, Index, stacked
@@ -16,7 +16,7 @@ from ahop.indexes.metadata import Metadata, Where
 from ahop.indexes.outside import log_mass_outside
 from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
-from ahop.memory import AssociativeMemory, Recall
+from ahop.memory import AssociativeMemory, Recall, in_kind_of
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.base import Similarity
 from ahop.variants.base import FactorisedVariant
@@ -81,12 +81,7 @@ class RerankedIndex:
         found = self._search(checked, max(k, self.candidates), where)
         indices, posterior, unknown = posterior_of(found, self.memory, k)
         patterns = self.memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
-        return Recall(
-            same_kind(indices, queries),
-            same_kind(posterior, queries),
-            same_kind(patterns, queries),
-            None if unknown is None else same_kind(unknown, queries),
-        )
+        return in_kind_of(queries, Recall(indices, posterior, patterns, unknown))
 
     @torch.no_grad()
     def search(self, queries: Array, k: int, where: Where | None = None) -> Found:

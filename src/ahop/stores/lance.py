@@ -8,11 +8,11 @@ from typing import Any, final
 
 from torch import Tensor
 
-from ahop._checks import as_queries, check_count, same_kind
+from ahop._checks import as_queries, check_count
 from ahop._room import check_room
 from ahop._typing import Array, Kind
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
-from ahop.memory import AssociativeMemory, Recall
+from ahop.memory import AssociativeMemory, Recall, in_kind_of
 from ahop.similarities.base import Similarity
 from ahop.stores.cached import CACHE, StoredIndex, indexed
 from ahop.stores.changing import add_rows, compact, remove_rows, replace_model, upsert_rows
@@ -142,15 +142,10 @@ class LanceStore:
         model, count = self.model(), len(self)
         checked = as_queries(queries, model.patterns)
         sql = None if where is None else as_filter(where, self._table.schema)
-        best = stream(
+        found = stream(
             model, checked, min(check_count("k", k), max(1, count)), lambda: self._batches(sql), count, groups
         )
-        return Recall(
-            same_kind(best.ids, queries),
-            same_kind(best.posterior, queries),
-            same_kind(best.patterns, queries),
-            None if best.unknown is None else same_kind(best.unknown, queries),
-        )
+        return in_kind_of(queries, found)
 
     def index(
         self,

@@ -1,7 +1,6 @@
 """The best of more rows than fit into memory: they pass by in batches, and only the best stay."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,24 +10,14 @@ from ahop._blocks import TEMPORARY_BYTES, blocks
 from ahop._checks import as_group_names
 from ahop._room import check_room
 from ahop._typing import Queries
-from ahop.memory import AssociativeMemory
-from ahop.separations.softmax import Softmax
+from ahop.indexes.merging import sharpness, weighs_by_mass
+from ahop.memory import AssociativeMemory, Recall, joined
 from ahop.similarities.base import Similarity
 from ahop.stores.evidence import Evidence
 from ahop.stores.tables import Rows
 
 # Scores of one batch, and what is made of them.
 SCORE_BYTES = 64 * 2**20
-
-
-@dataclass(frozen=True)
-class Best:
-    """Numbers (b, k), -1 where there are no more; posterior and patterns; how likely there is no origin."""
-
-    ids: Tensor
-    posterior: Tensor
-    patterns: Tensor
-    unknown: Tensor | None
 
 
 def stream(
@@ -38,8 +27,8 @@ def stream(
     batches: Callable[[], Iterable[Rows]],
     count: int,
     groups: Sequence[object] | None = None,
-) -> Best:
-    """The k best of all rows for each query, and what all rows say about how sure that is.
+) -> Recall[Tensor]:
+    """The k best of all rows for each query, by their numbers, and what all rows say about how sure that is.
 
     Args:
         batches: lets all rows pass by once more.
@@ -49,7 +38,7 @@ def stream(
     names = None if groups is None else as_group_names(groups, len(queries))
     check_room(2 * 4 * len(queries) * k * queries.shape[1], f"the answers to {len(queries)} queries")
     # Separations that are a distribution and no softmax need all scores of a query at once.
-    needs_all = model.separation.is_distribution and not isinstance(model.separation, Softmax)
+    needs_all = not weighs_by_mass(model)
     size = 3 * 4 * count if needs_all else 0
     check_room(size, f"the scores of {count} patterns")
     parts = []
@@ -60,13 +49,7 @@ def stream(
         parts.append(passing.best())
     if not parts:
         parts = [Passing(model, queries, k, needs_all, names).best()]
-    unknown = [part.unknown for part in parts if part.unknown is not None]
-    return Best(
-        torch.cat([part.ids for part in parts]),
-        torch.cat([part.posterior for part in parts]),
-        torch.cat([part.patterns for part in parts]),
-        torch.cat(unknown) if unknown else None,
-    )
+    return joined(parts)
 
 
 class Passing:
@@ -78,7 +61,7 @@ class Passing:
         count, width = queries.shape
         self.model, self.queries, self.k = model, queries, k
         self.similarities = _by_group(model, names, count)
-        self.beta = model.separation.beta if isinstance(model.separation, Softmax) else 1.0
+        self.beta = sharpness(model)
         self.scores = torch.full((count, k), -torch.inf)
         self.ids = torch.full((count, k), -1)
         self.patterns = torch.full((count, k, width), torch.nan)
@@ -105,7 +88,8 @@ class Passing:
                 if self.all is not None:
                     self.all[-1][place] = scores
 
-    def best(self) -> Best:
+    def best(self) -> Recall[Tensor]:
+        """Number -1 where there are no more."""
         if self.all:
             weights = self.model.separation(torch.cat(self.all, dim=-1))
             best = weights.sort(dim=-1, descending=True).values[:, : self.k]  # a separation keeps the order of scores
@@ -116,7 +100,7 @@ class Passing:
         unknown = None
         if self.model.detector is not None and self.evidence is not None:
             unknown = self.model.detector.of_features(self.evidence.features(self.rows)).to(self.scores)
-        return Best(self.ids, posterior.masked_fill(self.ids < 0, 0), self.patterns, unknown)
+        return Recall(self.ids, posterior.masked_fill(self.ids < 0, 0), self.patterns, unknown)
 
     def _keep(self, scores: Tensor, place: Tensor, rows: Rows) -> None:
         """The best of these and of those before. A stable sort: of equals the first row is kept, as always."""
