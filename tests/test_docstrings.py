@@ -18,7 +18,7 @@ AT_HAND = {
     "np": np,
     "torch": torch,
     "sklearn": sklearn,
-    **{name: vars(ahop)[name] for name in ahop.__all__},
+    **{name: getattr(ahop, name) for name in ahop.__all__},
 }
 
 

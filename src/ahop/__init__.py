@@ -1,6 +1,7 @@
 """ahop: associative memory that learns how queries get corrupted."""
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from ahop import plots, zoo
 from ahop.calibration import UnknownDetector
@@ -48,7 +49,6 @@ from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.similarities.matching import MatchSimilarity
 from ahop.similarities.optimal import optimal_for_biased, optimal_for_masked, optimal_for_noisy
 from ahop.similarities.unified import UnifiedSimilarity
-from ahop.stores.lance import open_store as open  # noqa: A004
 from ahop.variants.base import Pairs
 from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant
@@ -58,6 +58,9 @@ from ahop.variants.mixture import MixtureVariant
 from ahop.variants.noisy import NoisyVariant
 from ahop.variants.nuisance import NuisanceVariant
 from ahop.variants.posterior import log_posterior
+
+if TYPE_CHECKING:
+    from ahop.stores.lance import open_store as open  # noqa: A004
 
 try:
     __version__ = version("ahop")
@@ -130,3 +133,12 @@ __all__ = [
     "retrieval_accuracy",
     "zoo",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Tables load when one is opened: who has none does not wait for them."""
+    if name == "open":
+        from ahop.stores.lance import open_store
+
+        return open_store
+    raise AttributeError(f"module 'ahop' has no attribute {name!r}")
