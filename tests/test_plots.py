@@ -2,7 +2,7 @@
 
 import sys
 
-import matplotlib
+import matplotlib.pyplot
 import pytest
 import torch
 

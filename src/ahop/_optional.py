@@ -1,5 +1,6 @@
 """Packages that only some parts need: looked for when those are used, and asked for by name if they are absent."""
 
+from importlib import import_module
 from types import ModuleType
 
 from ahop.errors import MissingPackageError
@@ -7,122 +8,73 @@ from ahop.errors import MissingPackageError
 
 def pyplot() -> ModuleType:
     """`matplotlib.pyplot`, for pictures."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise _missing("matplotlib", "plots") from error
-    found: ModuleType = pyplot
-    return found
+    return _module("matplotlib.pyplot", "matplotlib", "plots")
 
 
 def faiss() -> ModuleType:
     """`faiss`, for indexes of very many patterns."""
-    try:
-        import faiss
-    except ImportError as error:
-        raise _missing("faiss", "index") from error
-    found: ModuleType = faiss
-    return found
+    return _module("faiss", "faiss", "index")
 
 
 def lance() -> ModuleType:
     """`lance`, for durable tables of patterns."""
-    try:
-        import lance
-        import lance.file
-        import lance.optimize
-    except ImportError as error:
-        raise _missing("pylance", "store") from error
-    found: ModuleType = lance
-    return found
+    for part in ("lance.file", "lance.optimize"):  # parts of their own, which the package does not bring along
+        _module(part, "pylance", "store")
+    return _module("lance", "pylance", "store")
 
 
 def pyarrow() -> ModuleType:
     """`pyarrow`, which comes with `lance`: columns as it takes and gives them."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise _missing("pylance", "store") from error
-    found: ModuleType = pyarrow
-    return found
+    return _module("pyarrow", "pylance", "store")
 
 
 def parquet() -> ModuleType:
     """`pyarrow.parquet`, for tables in files."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise _missing("pylance", "store") from error
-    found: ModuleType = pyarrow.parquet
-    return found
+    return _module("pyarrow.parquet", "pylance", "store")
 
 
 def psycopg() -> ModuleType:
     """`psycopg`, for PostgreSQL."""
-    try:
-        import psycopg
-        import psycopg.sql  # a part of its own, which the package does not bring along
-    except ImportError as error:
-        raise _missing("psycopg", "pg") from error
-    return psycopg
+    _module("psycopg.sql", "psycopg", "pg")
+    return _module("psycopg", "psycopg", "pg")
 
 
 def pgvector() -> ModuleType:
     """`pgvector`, for vectors in PostgreSQL."""
-    try:
-        import pgvector
-        import pgvector.psycopg
-    except ImportError as error:
-        raise _missing("pgvector", "pg") from error
-    found: ModuleType = pgvector
-    return found
+    _module("pgvector.psycopg", "pgvector", "pg")
+    return _module("pgvector", "pgvector", "pg")
 
 
 def ray() -> ModuleType:
     """`ray`, for shards on many machines."""
-    try:
-        import ray
-    except ImportError as error:
-        raise _missing("ray", "cluster") from error
-    return ray
+    return _module("ray", "ray", "cluster")
 
 
 def ray_serve() -> ModuleType:
     """`ray.serve`, for answers over HTTP."""
-    try:
-        from ray import serve
-    except ImportError as error:
-        raise _missing("ray[serve]", "cluster") from error
-    return serve
+    return _module("ray.serve", "ray[serve]", "cluster")
 
 
 def starlette_responses() -> ModuleType:
     """`starlette.responses`, which comes with `ray.serve`."""
-    try:
-        from starlette import responses
-    except ImportError as error:
-        raise _missing("ray[serve]", "cluster") from error
-    return responses
+    return _module("starlette.responses", "ray[serve]", "cluster")
 
 
 def pandas() -> ModuleType:
     """`pandas`, for tables with names and categories."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise _missing("pandas", "datasets") from error
-    found: ModuleType = pandas
-    return found
+    return _module("pandas", "pandas", "datasets")
 
 
 def pillow() -> ModuleType:
     """`PIL.Image`, for photographs that come as JPEG."""
+    return _module("PIL.Image", "pillow", "datasets")
+
+
+def _module(name: str, package: str, extra: str) -> ModuleType:
     try:
-        from PIL import Image
+        import_module(name.partition(".")[0])  # a part that was imported before says nothing about its whole
+        return import_module(name)
     except ImportError as error:
-        raise _missing("pillow", "datasets") from error
-    return Image
-
-
-def _missing(package: str, extra: str) -> MissingPackageError:
-    return MissingPackageError(f"This needs {package}, which is not installed. `pip install 'ahop[{extra}]'`.")
+        raise MissingPackageError(
+            f"This needs {package}, which is not installed. `pip install 'ahop[{extra}]'`."
+        ) from error
