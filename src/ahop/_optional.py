@@ -18,8 +18,8 @@ def faiss() -> ModuleType:
 
 def lance() -> ModuleType:
     """`lance`, for durable tables of patterns."""
-    for part in ("lance.file", "lance.optimize"):  # parts of their own, which the package does not bring along
-        _module(part, "pylance", "store")
+    _module("lance.file", "pylance", "store")  # parts of their own, which the package does not bring along
+    _module("lance.optimize", "pylance", "store")
     return _module("lance", "pylance", "store")
 
 
