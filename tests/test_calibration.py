@@ -122,6 +122,27 @@ def test_a_tie_costs_its_logarithm_however_large_the_scores(level: float) -> Non
     assert_close(losses, torch.full((3,), log(8), dtype=torch.float64))
 
 
+@pytest.mark.parametrize("times", [1, 20])
+def test_a_rival_may_stand_for_several(times: int) -> None:
+    scores, origins = drawn(0.7)
+    own = scores.gather(-1, origins.unsqueeze(-1))
+    repeated, first = torch.cat([own, scores.repeat(1, times)], dim=-1), torch.zeros_like(origins)
+    once = torch.cat([own, scores], dim=-1)
+    counts = torch.full_like(once, log(times)).index_fill(1, torch.tensor([0]), 0.0)
+    assert best_sharpness(once, first, EVEN, counts) == pytest.approx(best_sharpness(repeated, first, EVEN), rel=0.06)
+
+
+@pytest.mark.parametrize("count", [5_000, 40_000])
+def test_probabilities_among_very_many_mean_what_they_say(count: int) -> None:
+    patterns = torch.tanh(torch.randn(count, 8) @ torch.randn(8, 32))
+    variant = ahop.MixedVariant(0.3, 0.3, 0.3)
+    pairs, test = variant.sample(patterns, 400, seed=1), variant.sample(patterns, 400, seed=2)
+    memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
+    found = memory.recall(test.queries)
+    right = float((found.indices[:, 0] == test.origins).double().mean())
+    assert float(found.posterior[:, 0].mean()) == pytest.approx(right, abs=0.05)
+
+
 # The detector of queries that come from nowhere.
 
 

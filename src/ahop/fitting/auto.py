@@ -12,8 +12,9 @@ from ahop._numbers import distinct
 from ahop._typing import Patterns
 from ahop.calibration import UnknownDetector
 from ahop.errors import InvalidValueError
-from ahop.fitting.calibration import best_sharpness, fit_detector, log_loss
-from ahop.fitting.candidates import CANDIDATES, Candidate, Lesson
+from ahop.fitting.calibration import best_sharpness, detector_of, fit_detector, log_loss
+from ahop.fitting.candidates import CANDIDATES, Candidate, Lesson, debiased
+from ahop.fitting.crowd import crowd_of, pairs_to_scan
 from ahop.fitting.report import Corruption, Trial
 from ahop.similarities.base import Similarity
 from ahop.variants.base import Pairs
@@ -86,9 +87,11 @@ def choose(patterns: Patterns, pairs: Pairs, names: Sequence[str] | None, seed: 
             outcomes += [outcome] if outcome is not None else []
             bar.update()
     best = _preferred(outcomes, weights)
-    detector = fit_detector(best.scores, lesson.origins[judged], weights)
+    beta, detector = best.trial.beta, fit_detector(best.scores, lesson.origins[judged], weights)
+    if len(patterns) > len(lesson.patterns):
+        beta, detector = _among_all(best, parts, patterns, pairs.origins, lesson, judged, seed)
     trials = tuple(sorted((each.trial for each in outcomes), key=lambda each: each.log_loss))
-    return Choice(best.candidate.learn(lesson), best.trial.beta, detector, trials, lesson, best.candidate)
+    return Choice(best.candidate.learn(lesson), beta, detector, trials, lesson, best.candidate)
 
 
 class _Part:
@@ -102,9 +105,10 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A trial with the scores (m, p) and losses (m,) of the pairs that it was judged on."""
+    """A trial with what was learned in each fold, and scores (m, p) and losses (m,) of the pairs it was judged on."""
 
     candidate: Candidate
+    learned: list[Similarity]
     trial: Trial
     scores: Tensor
     losses: Tensor
@@ -130,24 +134,44 @@ def _judge(
     scores = lesson.patterns.new_empty(len(judged), len(lesson.patterns))
     try:
         with torch.no_grad():
-            for part in parts:
+            learned = [candidate.learn(part.lesson) for part in parts]
+            for similarity, part in zip(learned, parts, strict=True):
                 if len(part.places):
-                    scores[part.places] = candidate.learn(part.lesson)(lesson.patterns, part.copies)
+                    scores[part.places] = similarity(lesson.patterns, part.copies)
     except InvalidValueError:
         if not may_fail:
             raise
         return None
     if may_fail and not bool(torch.isfinite(scores).all()):
         return None
-    return _outcome(candidate, scores, lesson.origins[judged], weights)
+    return _outcome(candidate, learned, scores, lesson.origins[judged], weights)
 
 
-def _outcome(candidate: Candidate, scores: Tensor, origins: Tensor, weights: Tensor) -> _Outcome:
+def _among_all(
+    best: _Outcome, parts: list[_Part], patterns: Patterns, origins: Tensor, lesson: Lesson, judged: Tensor, seed: int
+) -> tuple[float, UnknownDetector]:
+    """Sharpness and detector for all patterns: among those that were drawn, nearly every copy finds its origin."""
+    count = min(len(judged), pairs_to_scan(patterns))
+    some = torch.linspace(0, len(judged) - 1, count).long()
+    fold = torch.empty(len(judged), dtype=torch.long)
+    for number, part in enumerate(parts):
+        fold[part.places] = number
+    judges = [best.learned[number] for number in fold[some].tolist()]
+    asked = judged[some]
+    crowd = crowd_of(patterns, origins[asked], lesson.copies[asked], debiased(lesson), judges, seed)
+    weights, first = lesson.trusted[asked], torch.zeros_like(asked)
+    beta = best_sharpness(crowd.scores, first, weights, crowd.log_counts)
+    return beta, detector_of(crowd.features(with_origin=True), crowd.features(with_origin=False), weights)
+
+
+def _outcome(
+    candidate: Candidate, learned: list[Similarity], scores: Tensor, origins: Tensor, weights: Tensor
+) -> _Outcome:
     beta = best_sharpness(scores, origins, weights)
     hits, losses = (scores.argmax(-1) == origins).double(), log_loss(scores, origins, beta)
     total = weights.sum().clamp_min(1e-12)
     loss, accuracy = (float((values * weights).sum() / total) for values in (losses, hits))
-    return _Outcome(candidate, Trial(candidate.name, loss, accuracy, beta), scores, losses)
+    return _Outcome(candidate, learned, Trial(candidate.name, loss, accuracy, beta), scores, losses)
 
 
 def _lesson(patterns: Patterns, pairs: Pairs, seed: int) -> Lesson:
@@ -185,9 +209,10 @@ def _fall_back(lesson: Lesson) -> Choice:
     fixed = [each for each in CANDIDATES if each.is_fixed]
     different = len(distinct(lesson.origins)[0])
     if len(lesson):
-        scores = [each.learn(lesson)(lesson.patterns, lesson.copies) for each in fixed]
-        judged = zip(fixed, scores, strict=True)
-        trials = [_outcome(*each, lesson.origins, lesson.weights).trial for each in judged]
+        trials = []
+        for each in fixed:
+            scores = each.learn(lesson)(lesson.patterns, lesson.copies)
+            trials.append(_outcome(each, [], scores, lesson.origins, lesson.weights).trial)
     else:
         trials = [Trial(each.name, float("nan"), float("nan"), 1.0) for each in fixed]
     best = min(range(len(fixed)), key=lambda number: trials[number].log_loss) if different > 1 else 0

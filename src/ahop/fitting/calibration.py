@@ -19,19 +19,23 @@ def log_loss(scores: Scores, origins: Origins, beta: float) -> Tensor:
     return torch.logsumexp(sharpened, -1) - sharpened.gather(-1, origins.unsqueeze(-1)).squeeze(-1)
 
 
-def best_sharpness(scores: Scores, origins: Origins, weights: Tensor) -> float:
-    r"""The $\beta$ with the least log-loss, of a grid that spans all scales."""
+def best_sharpness(scores: Scores, origins: Origins, weights: Tensor, log_counts: Tensor | None = None) -> float:
+    r"""The $\beta$ with the least log-loss, of a grid that spans all scales.
+
+    Args:
+        log_counts: how many patterns each score stands for, in logarithms; one each if None.
+    """
     scores = scores.double() - scores.double().amax(-1, keepdim=True)
     second = scores.topk(min(2, scores.shape[-1]), dim=-1).values[:, -1]
     origin = scores.gather(-1, origins.unsqueeze(-1)).squeeze(-1)
     doubt = DOUBT / weights.sum().clamp_min(1e-12)
 
     def loss(beta: float) -> float:
-        total = torch.logsumexp(beta * scores, -1)
+        total = torch.logsumexp(beta * scores if log_counts is None else beta * scores + log_counts, -1)
         return float(((total - beta * origin + doubt * (total - beta * second)) * weights).sum())
 
     # The loss is convex in beta: a search by thirds finds the place.
-    spread = float(scores.abs().median().clamp_min(1e-12))
+    spread = float(scores[scores > -torch.inf].abs().median().clamp_min(1e-12))
     grid = (SHARPNESSES / spread).tolist()
     low, high = 0, len(grid) - 1
     while high - low > 2:
@@ -43,12 +47,15 @@ def best_sharpness(scores: Scores, origins: Origins, weights: Tensor) -> float:
 
 def fit_detector(scores: Scores, origins: Origins, weights: Tensor, rate: float = 0.5) -> UnknownDetector:
     """Learned by forgetting: without its own pattern, the scores of a copy are those of a query that is unknown."""
-    detector = UnknownDetector(rate).double()
-    known = score_features(scores)
     others = torch.ones_like(scores, dtype=torch.bool).scatter(-1, origins.unsqueeze(-1), False)
     if scores.shape[-1] < 2 or not len(scores):
-        return detector.to(torch.get_default_dtype())
-    unknown = score_features(scores[others].view(len(scores), -1))
+        return UnknownDetector(rate)
+    return detector_of(score_features(scores), score_features(scores[others].view(len(scores), -1)), weights, rate)
+
+
+def detector_of(known: Tensor, unknown: Tensor, weights: Tensor, rate: float = 0.5) -> UnknownDetector:
+    """Told apart by a logistic regression: the same queries' features (m, 4) with and without their origins."""
+    detector = UnknownDetector(rate).double()
     features = torch.cat([known, unknown])
     trust = torch.cat([weights, weights]).double()
     detector.centre.copy_(features.mean(0))

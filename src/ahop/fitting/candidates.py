@@ -107,7 +107,8 @@ def _nuisance(lesson: Lesson) -> Similarity:
     return LikelihoodSimilarity(fit_nuisance(lesson.originals, lesson.copies, weights=lesson.trusted))
 
 
-def _debiased(lesson: Lesson) -> DebiasedSimilarity:
+def debiased(lesson: Lesson) -> DebiasedSimilarity:
+    """The distance once the shift is off: cheap enough to ask of very many patterns."""
     return _moved(EuclideanSimilarity(), lesson)
 
 
@@ -117,7 +118,7 @@ def _footprint(lesson: Lesson) -> Similarity:
     similarity = AdaptiveSimilarity(lesson.copies.shape[1], bases)
     kept = (lesson.trusted > 0.5 * lesson.trusted.max()).nonzero().squeeze(-1)[:FOOTPRINT_PAIRS]
     part = lesson.part(kept)
-    rows = _rivals(_debiased(lesson), part)
+    rows = _rivals(debiased(lesson), part)
     memory = AssociativeMemory(part.patterns[rows], similarity)
     place = torch.searchsorted(rows, part.origins)
     ConvexSolver(tolerance=1e-4).solve(memory, GivenPairs(Pairs(place, part.copies)), progress=False)
@@ -143,7 +144,7 @@ CANDIDATES = (
     Candidate("mixture", _mixture),
     Candidate("additive", _additive(rank=1)),
     Candidate("additive by dimension", _additive(rank=4)),
-    Candidate("debiased", _debiased),
+    Candidate("debiased", debiased),
     Candidate("euclidean", lambda lesson: EuclideanSimilarity(), is_fixed=True),
     Candidate("nuisance", _nuisance),
     Candidate("footprint", _footprint, most_dimensions=FOOTPRINT_DIMENSIONS),

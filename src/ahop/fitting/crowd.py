@@ -1,0 +1,91 @@
+"""Among very many, the few closest rivals decide how sure an answer is: they are looked for among all patterns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ahop._numbers import distinct
+from ahop._typing import Patterns
+from ahop.calibration import features_of
+from ahop.scanning import scan
+from ahop.separations.softmax import Softmax
+from ahop.similarities.base import Similarity
+
+# Products for the scan of all patterns: fewer pairs are looked at where there are more patterns, but some always are.
+SCANNED_WORK, LEAST_SCANNED = 1 << 34, 32
+# Rivals of each pair that are taken as they are, and those that stand for all others.
+CLOSEST, DRAWN = 128, 1024
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """All stored patterns as held-out copies see them.
+
+    Attributes:
+        own: (b, 1) score of the origin.
+        closest: (b, c) of the closest rivals; minus infinity for the origin.
+        drawn: (b, p) of others; minus infinity for those that are counted already.
+        log_each: (b, 1) logarithm of how many patterns each drawn one stands for.
+        count: how many patterns are stored.
+    """
+
+    own: Tensor
+    closest: Tensor
+    drawn: Tensor
+    log_each: Tensor
+    count: int
+
+    @property
+    def scores(self) -> Tensor:
+        """The origins' in the first column."""
+        return torch.cat([self.own, self.closest, self.drawn], dim=-1)
+
+    @property
+    def log_counts(self) -> Tensor:
+        """How many patterns each of the scores stands for, in logarithms."""
+        alone = torch.zeros_like(torch.cat([self.own, self.closest], dim=-1))
+        return torch.cat([alone, self.log_each.expand_as(self.drawn)], dim=-1)
+
+    def features(self, with_origin: bool) -> Tensor:
+        """What a detector of unknown queries looks at, (b, 4), with the origin or as if it had never been stored."""
+        best = torch.cat([self.own, self.closest], dim=-1) if with_origin else self.closest
+        there = ~torch.isneginf(self.drawn)
+        number = there.sum(-1).clamp_min(1)
+        mean = torch.where(there, self.drawn, 0).sum(-1) / number
+        spread = (torch.where(there, self.drawn - mean.unsqueeze(-1), 0).square().sum(-1) / number).sqrt()
+        rest = torch.logsumexp(self.drawn.double() + self.log_each, -1)
+        return features_of(best, rest, mean, spread, self.count - (not with_origin))
+
+
+def pairs_to_scan(patterns: Patterns) -> int:
+    return max(LEAST_SCANNED, SCANNED_WORK // max(1, patterns.numel()))
+
+
+@torch.no_grad()
+def crowd_of(
+    patterns: Patterns, origins: Tensor, copies: Tensor, near: Similarity, judges: Sequence[Similarity], seed: int
+) -> Crowd:
+    """Each copy beside its origin, the closest of all patterns, and some that are drawn from the others.
+
+    Args:
+        origins: (b,) rows of the patterns.
+        near: the similarity that tells which are close.
+        judges: for each copy, the similarity that has not seen its origin.
+    """
+    drawing = torch.Generator().manual_seed(seed)
+    rows = distinct(torch.randint(len(patterns), (DRAWN,), generator=drawing).to(origins.device))[0]
+    closest = scan(near, Softmax(), patterns, copies, min(CLOSEST, len(patterns))).indices
+    scores = []
+    for copy, origin, near_by, judge in zip(copies, origins, closest, judges, strict=True):
+        chosen = torch.cat([origin.view(1), near_by, rows])
+        scores.append(judge.rows(chosen)(patterns[chosen], copy.unsqueeze(0)))
+    found = torch.cat(scores).double()
+    own, of_closest, drawn = found[:, :1], found[:, 1 : 1 + closest.shape[1]], found[:, 1 + closest.shape[1] :]
+    of_closest = of_closest.masked_fill(closest == origins.unsqueeze(-1), -torch.inf)
+    counted = torch.stack([torch.isin(rows, each) for each in torch.cat([origins.unsqueeze(-1), closest], dim=-1)])
+    drawn = drawn.masked_fill(counted, -torch.inf)
+    left = len(patterns) - 1 - (~torch.isneginf(of_closest)).sum(-1, keepdim=True)
+    log_each = (left / (~counted).sum(-1, keepdim=True).clamp_min(1)).clamp_min(1e-300).log()
+    return Crowd(own, of_closest, drawn, log_each.double(), len(patterns))
