@@ -1,5 +1,6 @@
 """Probabilities that mean what they say: of the origins, and of none being stored."""
 
+from collections.abc import Callable
 from math import isfinite, log
 
 import pytest
@@ -13,6 +14,7 @@ import ahop
 from ahop._numbers import lowest
 from ahop.calibration import UnknownDetector, score_features
 from ahop.fitting.calibration import best_sharpness, fit_detector, log_loss
+from ahop.fitting.crowd import crowd_of
 from tests.catalogue import moved_detector
 from tests.strategies import score_rows, seeds
 
@@ -132,15 +134,57 @@ def test_a_rival_may_stand_for_several(times: int) -> None:
     assert best_sharpness(once, first, EVEN, counts) == pytest.approx(best_sharpness(repeated, first, EVEN), rel=0.06)
 
 
-@pytest.mark.parametrize("count", [5_000, 40_000])
-def test_probabilities_among_very_many_mean_what_they_say(count: int) -> None:
-    patterns = torch.tanh(torch.randn(count, 8) @ torch.randn(8, 32))
-    variant = ahop.MixedVariant(0.3, 0.3, 0.3)
+def clustered(count: int) -> Tensor:
+    """Few rivals are close, and hardly any of these is drawn."""
+    centres = torch.randn(count // 200, 16)
+    places = centres[torch.randint(len(centres), (count,))] + 0.5 * torch.randn(count, 16)
+    return torch.tanh(1.5 * places @ torch.randn(16, 64) / 4 + 0.3 * torch.randn(count, 64))
+
+
+def crowded(count: int) -> Tensor:
+    """Many rivals are close."""
+    return torch.tanh(torch.randn(count, 8) @ torch.randn(8, 32))
+
+
+@pytest.mark.parametrize("make", [clustered, crowded])
+@pytest.mark.parametrize("beta", [0.5, 1.0])
+def test_the_closest_and_some_others_weigh_what_all_weigh(make: Callable[[int], Tensor], beta: float) -> None:
+    patterns, variant = make(20_000), ahop.MixedVariant(0.3, 0.3, 0.3)
+    pairs = variant.sample(patterns, 64, seed=1)
+    judge = ahop.LikelihoodSimilarity(variant)
+    near = ahop.EuclideanSimilarity()
+    crowd = crowd_of(patterns, pairs.origins, pairs.queries, near, [judge] * 64, seed=0)
+    scores = judge(patterns, pairs.queries).double()
+    assert_close(crowd.own.squeeze(-1).double(), scores.gather(-1, pairs.origins.unsqueeze(-1)).squeeze(-1))
+    weighed = torch.logsumexp(beta * crowd.scores.double() + crowd.log_counts, -1)
+    missed = (weighed - torch.logsumexp(beta * scores, -1)).abs()
+    assert float(missed.median()) < 0.1
+    assert float(missed.mean()) < 0.3
+    assert float(crowd.log_counts.exp().masked_fill(torch.isneginf(crowd.scores), 0).sum(-1).mean()) == pytest.approx(
+        len(patterns)
+    )
+
+
+def test_probabilities_among_very_many_mean_what_they_say() -> None:
+    patterns, variant = clustered(40_000), ahop.MixedVariant(0.3, 0.3, 0.3)
     pairs, test = variant.sample(patterns, 400, seed=1), variant.sample(patterns, 400, seed=2)
     memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
     found = memory.recall(test.queries)
     right = float((found.indices[:, 0] == test.origins).double().mean())
-    assert float(found.posterior[:, 0].mean()) == pytest.approx(right, abs=0.05)
+    assert float(found.posterior[:, 0].mean()) == pytest.approx(right, abs=0.03)
+
+
+def test_strangers_among_very_many_are_told() -> None:
+    everyone = torch.tanh(torch.randn(20_400, 16) @ torch.randn(16, 48))
+    patterns, strangers = everyone[:20_000], everyone[20_000:]
+    variant = ahop.MixedVariant(0.2, 0.2, 0.2)
+    memory = ahop.fit(patterns, pairs=variant.sample(patterns, 400, seed=1), similarity="mixture", progress=False)
+    known = memory.recall(variant.sample(patterns, 400, seed=2).queries).unknown
+    unknown = memory.recall(variant.sample(strangers, 400, seed=3).queries).unknown
+    assert known is not None
+    assert unknown is not None
+    for said, share in ((known, 0.0), (unknown, 1.0)):
+        assert float(said.mean()) == pytest.approx(share, abs=0.15)
 
 
 # The detector of queries that come from nowhere.

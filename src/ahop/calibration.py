@@ -58,16 +58,11 @@ class UnknownDetector(Component):
 
 def score_features(scores: Scores) -> Tensor:
     """Evidence, lead, mean and spread of each query's scores, (b, 4)."""
-    known = scores > 0.5 * lowest(scores.dtype)  # the others share nothing with the query, and say nothing about it
+    mean, spread = mean_and_spread(scores)
     scores = scores.double()
     best, place = scores.max(-1, keepdim=True)
     rest = scores.scatter(-1, place, -torch.inf).logsumexp(-1) if scores.shape[-1] > 1 else best.squeeze(-1)
-    evidence = scores.logsumexp(-1) - log(scores.shape[-1])
-    count = known.sum(-1).clamp_min(1)
-    mean = torch.where(known, scores, 0).sum(-1) / count
-    spread = (torch.where(known, scores - mean.unsqueeze(-1), 0).square().sum(-1) / count).sqrt()
-    features = torch.stack([evidence, best.squeeze(-1) - rest, mean, spread], dim=-1)
-    return features.nan_to_num(LARGEST).clamp(-LARGEST, LARGEST)
+    return as_features(scores.logsumexp(-1) - log(scores.shape[-1]), best.squeeze(-1) - rest, mean, spread)
 
 
 def features_of(best_few: Scores, log_rest: PerQuery, mean: PerQuery, spread: PerQuery, count: int) -> Tensor:
@@ -75,6 +70,18 @@ def features_of(best_few: Scores, log_rest: PerQuery, mean: PerQuery, spread: Pe
     best, place = best_few.double().max(-1, keepdim=True)
     rest = best_few.double().scatter(-1, place, -torch.inf).logsumexp(-1).logaddexp(log_rest.double())
     best = best.squeeze(-1)
-    evidence = torch.logaddexp(best, rest) - log(max(1, count))
-    features = torch.stack([evidence, best - rest, mean.double(), spread.double()], dim=-1)
+    return as_features(torch.logaddexp(best, rest) - log(max(1, count)), best - rest, mean, spread)
+
+
+def as_features(evidence: PerQuery, lead: PerQuery, mean: PerQuery, spread: PerQuery) -> Tensor:
+    features = torch.stack([each.double() for each in (evidence, lead, mean, spread)], dim=-1)
     return features.nan_to_num(LARGEST).clamp(-LARGEST, LARGEST)
+
+
+def mean_and_spread(scores: Scores) -> tuple[PerQuery, PerQuery]:
+    """Of the scores that say anything: the others belong to patterns that share nothing with the query."""
+    known = scores > 0.5 * lowest(scores.dtype)
+    scores, count = scores.double(), known.sum(-1).clamp_min(1)
+    mean = torch.where(known, scores, 0).sum(-1) / count
+    spread = (torch.where(known, scores - mean.unsqueeze(-1), 0).square().sum(-1) / count).sqrt()
+    return mean, spread

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import blocks
-from ahop._numbers import lowest
 from ahop._typing import Queries
+from ahop.calibration import mean_and_spread
 from ahop.indexes.base import Background, Found, stacked
 from ahop.indexes.merging import sharpness
 from ahop.indexes.metadata import Metadata, Where
@@ -42,9 +42,6 @@ class ExhaustiveIndex:
 
 def _background(scores: Tensor, best: Tensor) -> Background:
     """Mean and spread of the scores that say anything, and the mass of those that are not among the best."""
-    known = scores > 0.5 * lowest(scores.dtype)
-    count = known.sum(-1).clamp_min(1)
-    mean = torch.where(known, scores, 0).sum(-1) / count
-    spread = (torch.where(known, scores - mean.unsqueeze(-1), 0).square().sum(-1) / count).sqrt()
+    mean, spread = mean_and_spread(scores)
     rest = scores.scatter(-1, best, -torch.inf).logsumexp(-1)
     return Background(rest, mean, spread, int((scores > -torch.inf).sum(-1).max()) if scores.numel() else 0)

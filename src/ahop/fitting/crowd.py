@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ahop._numbers import distinct
 from ahop._typing import Patterns
-from ahop.calibration import features_of
+from ahop.calibration import features_of, mean_and_spread
 from ahop.scanning import scan
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
@@ -51,10 +51,7 @@ class Crowd:
     def features(self, with_origin: bool) -> Tensor:
         """What a detector of unknown queries looks at, (b, 4), with the origin or as if it had never been stored."""
         best = torch.cat([self.own, self.closest], dim=-1) if with_origin else self.closest
-        there = ~torch.isneginf(self.drawn)
-        number = there.sum(-1).clamp_min(1)
-        mean = torch.where(there, self.drawn, 0).sum(-1) / number
-        spread = (torch.where(there, self.drawn - mean.unsqueeze(-1), 0).square().sum(-1) / number).sqrt()
+        mean, spread = mean_and_spread(self.drawn)
         rest = torch.logsumexp(self.drawn.double() + self.log_each, -1)
         return features_of(best, rest, mean, spread, self.count - (not with_origin))
 
@@ -81,11 +78,11 @@ def crowd_of(
     for copy, origin, near_by, judge in zip(copies, origins, closest, judges, strict=True):
         chosen = torch.cat([origin.view(1), near_by, rows])
         scores.append(judge.rows(chosen)(patterns[chosen], copy.unsqueeze(0)))
-    found = torch.cat(scores).double()
+    found = torch.cat(scores)
     own, of_closest, drawn = found[:, :1], found[:, 1 : 1 + closest.shape[1]], found[:, 1 + closest.shape[1] :]
     of_closest = of_closest.masked_fill(closest == origins.unsqueeze(-1), -torch.inf)
     counted = torch.stack([torch.isin(rows, each) for each in torch.cat([origins.unsqueeze(-1), closest], dim=-1)])
     drawn = drawn.masked_fill(counted, -torch.inf)
     left = len(patterns) - 1 - (~torch.isneginf(of_closest)).sum(-1, keepdim=True)
-    log_each = (left / (~counted).sum(-1, keepdim=True).clamp_min(1)).clamp_min(1e-300).log()
-    return Crowd(own, of_closest, drawn, log_each.double(), len(patterns))
+    log_each = (left / (~counted).sum(-1, keepdim=True).clamp_min(1)).double().log()
+    return Crowd(own, of_closest, drawn, log_each, len(patterns))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ahop._numbers import lowest
 from ahop._typing import Scores
-from ahop.calibration import LARGEST
+from ahop.calibration import as_features
 
 
 class Evidence:
@@ -43,5 +43,4 @@ class Evidence:
         rest = self.rest if rows > 1 else self.best
         evidence = torch.logaddexp(self.best, self.rest) - log(max(1, rows))
         spread = (self.squares / self.known.clamp_min(1)).sqrt()
-        features = torch.stack([evidence, self.best - rest, self.mean, spread], dim=-1)
-        return features.nan_to_num(LARGEST).clamp(-LARGEST, LARGEST)
+        return as_features(evidence, self.best - rest, self.mean, spread)
