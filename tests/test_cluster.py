@@ -203,6 +203,17 @@ def test_the_least_busy_replica_is_asked_and_not_the_one_that_just_failed() -> N
     assert team.take(besides=taken[0]).handle == "c"
 
 
+def test_a_replica_that_keeps_people_waiting_is_left_alone_until_it_answers() -> None:
+    team = Team(["a", "b"])
+    slow = team.take()
+    team.avoid(slow)
+    team.give_back(slow)  # somebody else has answered
+    others = [team.take() for _ in range(3)]
+    assert {each.handle for each in others} == {"b"}
+    team.give_back(slow, has_failed=False)
+    assert team.take().handle == "a"
+
+
 # Jobs.
 
 

@@ -141,6 +141,7 @@ class _Block:
         for asked in list(self._asked):
             is_slow = now - asked.since > self._patience.replica
             if is_slow and len(self._teams[asked.shard].replicas) > waiting.count(asked.shard):
+                self._teams[asked.shard].avoid(asked.replica)
                 self._asked.append(self._ask(asked.shard, besides=asked.replica))
                 waiting.append(asked.shard)
 

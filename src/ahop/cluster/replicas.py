@@ -38,7 +38,16 @@ class Team:
             chosen.asked += 1
             return chosen
 
-    def give_back(self, replica: Replica, has_failed: bool = False) -> None:
+    def avoid(self, replica: Replica) -> None:
+        """It takes long, and may never answer: others are asked for a while."""
+        with self._lock:
+            replica.rests_until = time.monotonic() + REST
+
+    def give_back(self, replica: Replica, has_failed: bool | None = None) -> None:
+        """Args:
+        has_failed: None if nobody waits for its answer any more.
+        """
         with self._lock:
             replica.busy -= 1
-            replica.rests_until = time.monotonic() + REST if has_failed else 0.0
+            if has_failed is not None:
+                replica.rests_until = time.monotonic() + REST if has_failed else 0.0
