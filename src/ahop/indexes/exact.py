@@ -15,7 +15,7 @@ from ahop.indexes.base import Found, Index, stacked
 
 # Scores of one block: rows for the matrix product to be fast, columns for the search of the best to be worth it.
 ROWS, COLUMNS = 128, 32768
-# The k best numbers lie in the k groups of the best maxima: these are found first.
+# The k best numbers lie in the k groups of the best maxima, and those that better what is known in few of them.
 GROUP = 32
 # In logarithms: beside the best, what lies so far below it and all its like weigh nothing.
 NEGLIGIBLE = 7.0
@@ -66,9 +66,10 @@ class ExactIndex(Index):
             if allowed is not None:
                 scores.masked_fill_(~allowed[columns], -torch.inf)
             groups = _groups(scores)
-            found = grouped_topk(scores, k, groups)
-            best, order = torch.cat([best, found[0]], dim=-1).topk(min(k, best.shape[1] + found[0].shape[1]), dim=-1)
-            rows = torch.cat([rows, found[1] + columns.start], dim=-1).gather(-1, order)
+            values, places = groups.above(best[:, k - 1 : k], k)
+            both = torch.cat([best, values], dim=-1)
+            best, order = both.topk(min(k, both.shape[1]), dim=-1)
+            rows = torch.cat([rows, places + columns.start], dim=-1).gather(-1, order)
             if beta is not None:
                 higher = torch.maximum(top, best[:, :1])
                 mass = mass * torch.exp(beta * (top - higher).nan_to_num(0)) + _mass(groups, higher, beta, len(self))
@@ -84,25 +85,19 @@ class _Groups:
     scores: Tensor
     tops: Tensor
 
+    def above(self, floor: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Scores and their columns, (b, some): all of the k best that are above the floor, if there is one yet."""
+        count = int((self.tops > floor).sum(-1).max()) if floor.numel() else self.tops.shape[1]
+        chosen = self.tops.topk(min(k, count), dim=-1).indices
+        inside = self.scores.gather(1, chosen.unsqueeze(-1).expand(-1, -1, GROUP)).flatten(1)
+        columns = chosen.unsqueeze(-1) * GROUP + torch.arange(GROUP, device=chosen.device)
+        return inside, columns.flatten(1)
+
 
 def _groups(scores: Tensor) -> _Groups:
     rest = -scores.shape[1] % GROUP
     groups = (pad(scores, (0, rest), value=-torch.inf) if rest else scores).view(len(scores), -1, GROUP)
     return _Groups(groups, groups.amax(-1))
-
-
-def grouped_topk(scores: Tensor, k: int, grouped: _Groups) -> tuple[Tensor, Tensor]:
-    """The same numbers as `scores.topk(k)`, by way of the maxima of groups of columns."""
-    count = scores.shape[1]
-    if grouped.tops.shape[1] < 2 * k:
-        found = scores.topk(min(k, count), dim=-1)
-        return found.values, found.indices
-    groups = grouped.scores
-    chosen = grouped.tops.topk(k, dim=-1).indices
-    inside = groups.gather(1, chosen.unsqueeze(-1).expand(-1, -1, GROUP)).flatten(1)
-    values, places = inside.topk(k, dim=-1)
-    indices = chosen.gather(-1, places // GROUP) * GROUP + places % GROUP
-    return values, indices.clamp_(max=count - 1)  # where a filter left fewer than k, padding may be among them
 
 
 def _mass(grouped: _Groups, top: Tensor, beta: float, count: int) -> Tensor:
