@@ -15,6 +15,7 @@ import ahop
 from ahop import _optional
 from ahop.errors import FileFormatError, InvalidValueError, KindError, MissingPackageError, ShapeError, UndefinedError
 from ahop.indexes import ExactIndex, FaissIndex, Index, RerankedIndex, calibrate, index, load_index, save_index
+from ahop.indexes.clustering import Centres
 from ahop.indexes.faiss import KINDS
 from ahop.indexes.geometry import GEOMETRIES
 from ahop.indexes.outside import log_mass_outside
@@ -62,6 +63,18 @@ def test_an_exact_index_is_a_product_and_its_best(case: Problem, k: int, beta: f
     if beta is not None:
         assert found.log_mass is not None
         assert_close(found.log_mass, torch.logsumexp(beta * scores, -1), atol=2e-3, rtol=1e-5)
+
+
+@pytest.mark.parametrize("by_distance", [True, False])
+@pytest.mark.parametrize("count", [1, 7, 60, 900])
+def test_rows_go_to_the_nearest_centre_that_few_groups_hold(count: int, by_distance: bool) -> None:
+    rows = torch.tanh(torch.randn(3000, 4) @ torch.randn(4, 12))
+    centres = Centres.of(rows, count)
+    assert sum(centres.sizes) == len(centres)
+    assert len(centres) == pytest.approx(count, abs=max(1, 0.05 * count))
+    apart = torch.cdist(rows, centres.points).square() if by_distance else -(rows @ centres.points.mT)
+    chosen = apart.gather(-1, centres.nearest(rows, by_distance).unsqueeze(-1)).squeeze(-1)
+    assert float((chosen <= apart.amin(-1) + 1e-4).double().mean()) >= (1.0 if count <= 60 else 0.97)
 
 
 def test_an_exact_index_walks_blocks_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,10 @@ from ahop import _optional
 from ahop._checks import check_choice, check_count
 from ahop._room import check_room
 from ahop.errors import InvalidValueError, UndefinedError
+from ahop.indexes import building
 from ahop.indexes.base import Found, Index
-from ahop.indexes.clustering import centres
+from ahop.indexes.building import CODES, LINKS, ROWS_OF_CODES
+from ahop.indexes.clustering import Centres
 from ahop.indexes.geometry import BLOCK, GEOMETRIES, Geometry, Placing
 
 Kind: TypeAlias = Literal["scan", "ivf_pq", "ivf_flat", "hnsw"]
@@ -22,10 +24,6 @@ KINDS: tuple[Kind, ...] = ("scan", "ivf_pq", "ivf_flat", "hnsw")
 
 # Rows that each list is learned from; more make it no better.
 ROWS_A_LIST = 20
-# Rows that the codes of a compressed index are learned from.
-ROWS_OF_CODES, CODES = 8192, 16
-# Links of a node of the graph, and how widely they are looked for.
-LINKS, BREADTH = 16, 60
 
 
 @final
@@ -59,16 +57,20 @@ class FaissIndex(Index):
         row = size // 2 + 16 if "pq" in kind or kind == "scan" else 4 * size + 8 * LINKS
         check_room(len(vectors) * row, f"{len(vectors)} rows of a {kind} index")
         metric = faiss.METRIC_INNER_PRODUCT if geometry == "inner" else faiss.METRIC_L2
+        parts = (self._places(vectors[start : start + BLOCK]) for start in range(0, len(vectors), BLOCK))
         with threads_of_torch():
-            some = self._places(self._learned_from(vectors)).numpy()
-            middles = centres(some, self.lists) if "ivf" in kind else some.mean(0, keepdims=True)
-            self.lists = len(middles)
-            default = {"scan": 1, "hnsw": 128}.get(kind, max(1, self.lists // 8))
-            self.effort = check_count("effort", effort or default)
-            words = {"hnsw": f"HNSW{LINKS},Flat", "ivf_flat": f"IVF{self.lists},Flat"}
-            self.engine: Any = faiss.index_factory(size, words.get(kind, f"IVF{self.lists},PQ{size // 2}x4fs"), metric)
-            self._train(some, middles)
-        self.add(vectors)
+            self.engine: Any
+            if kind == "hnsw":
+                self.engine = building.graph(size, metric, parts)
+            elif kind == "scan":
+                self.engine = building.scan(metric, self._places(self._learned_from(vectors)), parts)
+            else:
+                some = self._places(self._learned_from(vectors))
+                centres = Centres.of(some, self.lists)
+                self.lists = len(centres)
+                self.engine = building.lists(centres, metric, some if kind == "ivf_pq" else None, parts)
+        default = {"scan": 1, "hnsw": 128}.get(kind, max(1, self.lists // 8))
+        self.effort = check_count("effort", effort or default)
 
     @override
     def __len__(self) -> int:
@@ -131,15 +133,6 @@ class FaissIndex(Index):
         if len(vectors) > needed:
             return vectors[torch.randint(len(vectors), (needed,), generator=torch.Generator().manual_seed(0))]
         return vectors.repeat(-(-CODES // len(vectors)), 1)
-
-    def _train(self, some: Any, middles: Any) -> None:
-        if self.kind == "hnsw":
-            self.engine.hnsw.efConstruction = BREADTH
-            return
-        self.engine.quantizer.add(middles)
-        if self.kind != "ivf_flat":
-            self.engine.pq.cp.min_points_per_centroid = 1  # small indexes are allowed, without a warning
-        self.engine.train(some[:ROWS_OF_CODES])
 
     def _places(self, vectors: Tensor) -> Tensor:
         return _even(self.placing.places(vectors))
