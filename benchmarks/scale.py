@@ -98,6 +98,8 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
     errors = [
         _calibration_error(each.posterior[:, 0], ok) for each, ok in zip((exact, indexed), right.values(), strict=True)
     ]
+    agree = exact.indices[:, 0] == indexed.indices[:, 0]
+    difference = (exact.posterior - indexed.posterior)[agree].abs().mean()
     top1_exact, top1_indexed = (float(each.double().mean()) for each in right.values())
     return {
         "lifted_dimensions": lifting.size,
@@ -112,6 +114,7 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
         "scan_ratio_to_matmul": round(quick["ours"] / slow["bare"], 3),
         "calibration_error_exact": round(errors[0], 4),
         "calibration_error_indexed": round(errors[1], 4),
+        "posterior_difference": round(float(difference), 4),
         "queries_a_second_exact": round(QUERIES / slow["exact"]),
         "queries_a_second_indexed": round(QUERIES / quick["ours"]),
         "seconds_to_lift": round(seconds_to_lift + seconds_to_lift_all, 1),

@@ -49,9 +49,9 @@ def test_importing_the_package_is_quick_once_torch_is_there() -> None:
     script = """
         import time
         import numpy, torch
-        started = time.perf_counter()
+        started = time.process_time()
         import ahop
-        print(time.perf_counter() - started)
+        print(time.process_time() - started)
     """
     assert min(float(run(script)) for _ in range(3)) < 0.3
 

@@ -159,7 +159,7 @@ def _among_all(
     judges = [best.learned[number] for number in fold[some].tolist()]
     asked = judged[some]
     crowd = crowd_of(patterns, origins[asked], lesson.copies[asked], debiased(lesson), judges, seed)
-    weights, first = lesson.trusted[asked], torch.zeros_like(asked)
+    weights, first = lesson.trusted[asked], torch.zeros_like(crowd.own[:, 0], dtype=torch.long)
     beta = best_sharpness(crowd.scores, first, weights, crowd.log_counts)
     return beta, detector_of(crowd.features(with_origin=True), crowd.features(with_origin=False), weights)
 

@@ -57,6 +57,7 @@ class Crowd:
 
 
 def pairs_to_scan(patterns: Patterns) -> int:
+    """How many held-out pairs the work allows."""
     return max(LEAST_SCANNED, SCANNED_WORK // max(1, patterns.numel()))
 
 
@@ -71,13 +72,13 @@ def crowd_of(
         near: the similarity that tells which are close.
         judges: for each copy, the similarity that has not seen its origin.
     """
-    drawing = torch.Generator().manual_seed(seed)
-    rows = distinct(torch.randint(len(patterns), (DRAWN,), generator=drawing).to(origins.device))[0]
+    drawing, origins = torch.Generator().manual_seed(seed), origins.to(patterns.device)
+    rows = distinct(torch.randint(len(patterns), (DRAWN,), generator=drawing).to(patterns.device))[0]
     closest = scan(near, Softmax(), patterns, copies, min(CLOSEST, len(patterns))).indices
     scores = []
     for copy, origin, near_by, judge in zip(copies, origins, closest, judges, strict=True):
         chosen = torch.cat([origin.view(1), near_by, rows])
-        scores.append(judge.rows(chosen)(patterns[chosen], copy.unsqueeze(0)))
+        scores.append(judge(patterns[chosen], copy.unsqueeze(0)))
     found = torch.cat(scores)
     own, of_closest, drawn = found[:, :1], found[:, 1 : 1 + closest.shape[1]], found[:, 1 + closest.shape[1] :]
     of_closest = of_closest.masked_fill(closest == origins.unsqueeze(-1), -torch.inf)

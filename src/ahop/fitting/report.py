@@ -10,7 +10,7 @@ class Trial:
     Attributes:
         log_loss: mean of $-\log$ posterior of the origin, among the patterns that it was told apart from.
         accuracy: how often the origin came first.
-        beta: the sharpness at which its posterior is calibrated.
+        beta: the sharpness at which its posterior among these is calibrated.
     """
 
     name: str
