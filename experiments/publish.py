@@ -11,7 +11,7 @@ from pathlib import Path
 from experiments.harness import RESULTS, Row, table
 
 ROOT = RESULTS.parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "scale.md", ROOT / "docs" / "estimators.md")
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "layers", "scale")))
 MODELS = ["M-Hop", "U-Hop", "K-Hop", "K2-Hop", "MLP", "A-Hop"]
 COLUMNS: dict[str, list[str]] = {
     "tab_retrieval": ["dataset", "difficulty", "model", "accuracy", "paper", "bayes", "error", "paper_error"],
@@ -143,15 +143,20 @@ def _models(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def _across(rows: list[Row]) -> str:
-    """A line for each model, a column for each data set."""
-    columns = list(dict.fromkeys(row["dataset"] for row in rows))
-    lines = ["| accuracy | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    for model in dict.fromkeys(row["model"] for row in rows):
-        found = {row["dataset"]: row for row in rows if row["model"] == model}
-        cells = [f"{found[name]['accuracy']:.4f}" if name in found else "" for name in columns]
-        lines.append("| " + " | ".join([model, *cells]) + " |")
-    return "\n".join(lines)
+def _across(metric: str, *names: str) -> Callable[[list[Row]], str]:
+    """A line for each model, a column for each data set, or whatever else is named."""
+
+    def summary(rows: list[Row]) -> str:
+        places = [", ".join(str(row[name]) for name in names) for row in rows]
+        columns = list(dict.fromkeys(places))
+        lines = [f"| {metric} | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+        for model in dict.fromkeys(row["model"] for row in rows):
+            found = {place: row for place, row in zip(places, rows, strict=True) if row["model"] == model}
+            cells = [f"{found[name][metric]:.4f}" if name in found else "" for name in columns]
+            lines.append("| " + " | ".join([model, *cells]) + " |")
+        return "\n".join(lines)
+
+    return summary
 
 
 def _billions(rows: list[Row]) -> str:
@@ -162,8 +167,10 @@ SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "tab_retrieval": _models,
     "bayes_limit": _limits,
     "billions": _billions,
-    "tab_tabular": _across,
-    "tab_tabular_parts": _across,
+    "tab_tabular": _across("accuracy", "dataset"),
+    "tab_tabular_parts": _across("accuracy", "dataset"),
+    "tab_mil": _across("auc", "dataset"),
+    "tab_images": _across("accuracy", "dataset", "protocol"),
 }
 
 if __name__ == "__main__":
