@@ -58,7 +58,9 @@ def structured(count: int) -> Tensor:
     places = centres[torch.randint(CLUSTERS, (count,), generator=generator)]
     places = places + 0.5 * torch.randn(count, FACTORS, generator=generator)
     mixed = places @ torch.randn(FACTORS, DIMENSIONS, generator=generator) / FACTORS**0.5
-    return torch.tanh(1.5 * mixed + 0.3 * torch.randn(count, DIMENSIONS, generator=generator))
+    own = torch.randn(count, DIMENSIONS, generator=generator)
+    patterns: Tensor = mixed.mul_(1.5).add_(own, alpha=0.3).tanh_()  # in place: ten million fill the memory otherwise
+    return patterns
 
 
 def uniform(count: int) -> Tensor:

@@ -33,11 +33,12 @@ class Placing:
     def of(cls, vectors: Tensor, geometry: Geometry) -> "Placing":
         if geometry == "distance":
             return cls(geometry, torch.zeros(vectors.shape[1]))
-        centre = vectors.mean(0, dtype=torch.float64).float()
+        parts = [vectors[at : at + BLOCK] for at in range(0, len(vectors), BLOCK)]
+        # Block by block: of all rows at once torch would make a copy in double precision.
+        centre = (sum((part.double().sum(0) for part in parts), torch.zeros(())) / len(vectors)).float().cpu()
         if geometry == "inner":
             return cls(geometry, centre)
-        parts = (vectors[at : at + BLOCK] for at in range(0, len(vectors), BLOCK))
-        return cls(geometry, centre, max(float((part.float() - centre).norm(dim=-1).max()) for part in parts))
+        return cls(geometry, centre, max(float((part.float().cpu() - centre).norm(dim=-1).max()) for part in parts))
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._checks import as_queries, as_rows, check_count, check_kind
+from ahop._room import check_room
 from ahop._typing import Array, Kind, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.indexes.base import Background, Found, Index, stacked
@@ -204,13 +205,20 @@ def _rest(found: Found, exact: Scores, beta: float) -> Tensor:
 
 def lifted(memory: AssociativeMemory, lifting: Lifting, rows: Tensor | None = None) -> Tensor:
     """The stored patterns as vectors for an index, all or some rows; a prior is one more coordinate."""
-    stored = memory.modulation(memory.patterns).detach()
-    vectors = lifting.lift_patterns(stored if rows is None else stored[rows])
-    if memory.log_prior is None:
-        return vectors
-    prior = memory.log_prior if rows is None else memory.log_prior[rows]
-    finite = prior.where(prior > -torch.inf, prior[prior > -torch.inf].min() if bool((prior > -torch.inf).any()) else 0)
-    return torch.cat([vectors, (finite / memory.separation.beta).unsqueeze(-1).to(vectors)], dim=-1)
+    stored, prior = memory.modulation(memory.patterns).detach(), memory.log_prior
+    count, first = len(stored) if rows is None else len(rows), lifting.lift_patterns(stored[:1])
+    shape = count, first.shape[1] + (prior is not None)
+    check_room(count * shape[1] * first.element_size(), f"{count} lifted rows")
+    vectors = first.new_empty(shape)
+    # Longer than the patterns are, and made in several steps: a block at a time.
+    for part in blocks(count, 4 * shape[1] * first.element_size()):
+        some = stored[part if rows is None else rows[part]]
+        vectors[part, : first.shape[1]] = lifting.lift_patterns(some)
+    if prior is not None:
+        known = prior > -torch.inf
+        finite = prior.where(known, prior[known].min() if bool(known.any()) else 0)
+        vectors[:, -1] = (finite if rows is None else finite[rows]) / memory.separation.beta
+    return vectors
 
 
 def paired_scores(similarity: Similarity, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
