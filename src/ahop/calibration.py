@@ -74,6 +74,7 @@ def features_of(best_few: Scores, log_rest: PerQuery, mean: PerQuery, spread: Pe
 
 
 def as_features(evidence: PerQuery, lead: PerQuery, mean: PerQuery, spread: PerQuery) -> Tensor:
+    """The four numbers side by side, (b, 4), and none beyond what says "certainly"."""
     features = torch.stack([each.double() for each in (evidence, lead, mean, spread)], dim=-1)
     return features.nan_to_num(LARGEST).clamp(-LARGEST, LARGEST)
 

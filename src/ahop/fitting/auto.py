@@ -87,9 +87,10 @@ def choose(patterns: Patterns, pairs: Pairs, names: Sequence[str] | None, seed: 
             outcomes += [outcome] if outcome is not None else []
             bar.update()
     best = _preferred(outcomes, weights)
-    beta, detector = best.trial.beta, fit_detector(best.scores, lesson.origins[judged], weights)
     if len(patterns) > len(lesson.patterns):
         beta, detector = _among_all(best, parts, patterns, pairs.origins, lesson, judged, seed)
+    else:
+        beta, detector = best.trial.beta, fit_detector(best.scores, lesson.origins[judged], weights)
     trials = tuple(sorted((each.trial for each in outcomes), key=lambda each: each.log_loss))
     return Choice(best.candidate.learn(lesson), beta, detector, trials, lesson, best.candidate)
 
