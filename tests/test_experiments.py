@@ -125,6 +125,7 @@ def test_probabilities_mean_what_they_say() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_recall_fills_gaps_better_than_the_mean_of_the_nearest_rows() -> None:
     rows = quick("experiments", "imputing", "--quick", "--no-progress")["rows"]  # one job: its times are compared
     tuned = by(rows, "dataset", "model", value="error_ratio_tuned")
@@ -171,6 +172,7 @@ def test_parts_of_the_classifier_are_worth_having() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_the_convex_fit_takes_a_fifth_of_the_time_of_the_adam_recipe_at_most() -> None:
     result = quick("benchmarks", "fitting")
     assert result["time_ratio"] <= 0.2
