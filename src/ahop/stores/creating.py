@@ -80,14 +80,21 @@ def _write(
 ) -> Any:
     words = describe_model(model, place, uuid4().hex)
     schema = schema_of(patterns.shape[1], metadata or {}, words)
-    return _optional.lance().write_dataset(
-        table_of(schema, ids, patterns, metadata),
-        place.address,
-        max_rows_per_file=rows,
-        storage_options=place.options,
-    )
+    table = table_of(schema, ids, patterns, metadata)
+    try:
+        return _optional.lance().write_dataset(
+            table, place.address, max_rows_per_file=rows, storage_options=place.options
+        )
+    except OSError as error:
+        if "already exists" in str(error):
+            raise _used(place.address) from error
+        raise
 
 
 def _refuse_used(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidValueError(f"`path` must be new; `{folder}` is there already. Open it with `open_store`.")
+        raise _used(folder)
+
+
+def _used(where: Address) -> InvalidValueError:
+    return InvalidValueError(f"`path` must be new; `{where}` is there already. Open it with `open_store`.")
