@@ -21,6 +21,7 @@ from ahop.indexes.geometry import GEOMETRIES
 from ahop.indexes.outside import log_mass_outside
 from ahop.indexes.reranked import lifted, paired_scores
 from ahop.lifting import lift
+from ahop.similarities.base import Similarity
 from tests.catalogue import SIMILARITIES, moved_mixture
 from tests.strategies import FEW, Problem, problem, problems, with_gaps
 
@@ -196,6 +197,15 @@ def test_an_index_answers_as_the_memory(
     as_numpy = exact.recall(pairs.queries.numpy(), k=3)
     assert isinstance(as_numpy.posterior, np.ndarray)
     assert exact.recall(pairs.queries[:0]).indices.shape == (0, 1)
+
+
+@pytest.mark.parametrize("similarity", [ahop.EuclideanSimilarity(), ahop.DotSimilarity()], ids=repr)
+def test_an_index_of_nothing_but_a_memory_answers_queries_with_gaps(similarity: Similarity) -> None:
+    case = with_gaps(problem(count=50), 0.3)
+    memory = ahop.AssociativeMemory(case.patterns.nan_to_num(0), similarity)
+    expected, answer = memory.recall(case.queries, k=3), ahop.index(memory).recall(case.queries, k=3)
+    assert torch.equal(answer.indices, expected.indices)
+    assert_close(answer.posterior, expected.posterior, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["scan", "ivf_pq", "ivf_flat"])

@@ -70,7 +70,8 @@ def index(
     """An index of the memory: exhaustive up to about a million patterns, above that the engine that `calibrate` picks.
 
     Args:
-        pairs: (origins, copies) to calibrate with, and to lift for; if None, they are drawn.
+        pairs: (origins, copies) to calibrate with, and to lift for; if None, they are drawn. Distances are lifted to
+            fewer dimensions if no copy has gaps, and then answer no query with gaps.
         variant: draw them from this distribution.
         tolerance: of the lifting.
         candidates: how many are reranked for each query.
@@ -223,5 +224,7 @@ def _given(
 
 
 def _lifting(memory: AssociativeMemory, drawn: Pairs | None, tolerance: float, other: Similarity | None) -> Lifting:
-    stored = memory.modulation(memory.patterns)
-    return lift(other or memory.similarity, stored, None if drawn is None else drawn.queries, tolerance=tolerance)
+    stored, similarity = memory.modulation(memory.patterns), other or memory.similarity
+    if drawn is None:  # whatever may be asked, gaps included
+        return lift(similarity, stored, tolerance=tolerance, gaps=True)
+    return lift(similarity, stored, drawn.queries, tolerance=tolerance)

@@ -68,7 +68,10 @@ class QuadraticLifting(Lifting):
     @override
     def _lift_queries(self, queries: Queries) -> Tensor:
         if not self.gaps and holds_nan(queries):
-            raise UndefinedError("This was lifted for complete queries; got NaN. Lift with `gaps=True`.")
+            raise UndefinedError(
+                "This was lifted for complete queries; got NaN. Give pairs of which some copies have gaps, or lift "
+                "with `gaps=True`."
+            )
         moved = queries - self.centre.to(queries)
         precision, one = self.precision.to(queries), moved.new_ones(len(moved), 1)
         if self.is_distance:
