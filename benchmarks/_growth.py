@@ -10,8 +10,8 @@ from ahop.indexes.exact import ExactIndex
 from ahop.indexes.faiss import FaissIndex
 from ahop.indexes.reranked import RerankedIndex, lifted
 from ahop.lifting import lift
+from benchmarks._large import CANDIDATES, PAIRS, QUERIES, index_bytes, structured
 from benchmarks.measuring import medians, timed
-from benchmarks.scale import CANDIDATES, PAIRS, QUERIES, index_bytes, structured
 
 COUNTS = (100_000, 1_000_000, 10_000_000)
 # The share among the candidates that is kept, of the origins that an exhaustive search answers first.

@@ -14,15 +14,15 @@ from ahop.indexes.calibrating import calibrate
 from ahop.indexes.exact import COLUMNS, ROWS, ExactIndex
 from ahop.indexes.reranked import RerankedIndex, lifted
 from ahop.lifting import lift
+from benchmarks._growth import growth
+from benchmarks._large import CANDIDATES, DIMENSIONS, PAIRS, QUERIES, index_bytes, structured, uniform
 from benchmarks.footprint import threads
 from benchmarks.measuring import medians, timed
 
-COUNT, DIMENSIONS, PAIRS, QUERIES = 1_000_000, 64, 512, 1000
-CANDIDATES = 100
+COUNT = 1_000_000
 # Of the origins that an exhaustive search finds, the share that an index must bring: more than the .99 to be shown, as
 # 256 queries tell it no better than that.
 TARGET = 0.995
-FACTORS, CLUSTERS = 16, 5000
 # Rows that are added to tell what adding one costs.
 ADDED = 10_000
 
@@ -45,26 +45,8 @@ def measured(full: bool, count: int) -> dict[str, object]:
         for name, make in (("structured", structured), ("uniform", uniform)):
             result[name] = of_patterns(make(count), full)
         if full:
-            from benchmarks._growth import growth
-
             result["growth"] = growth()
     return result
-
-
-def structured(count: int) -> Tensor:
-    """Clusters in a space of few dimensions, squashed to [-1, 1]."""
-    generator = torch.Generator().manual_seed(0)
-    centres = torch.randn(CLUSTERS, FACTORS, generator=generator)
-    places = centres[torch.randint(CLUSTERS, (count,), generator=generator)]
-    places = places + 0.5 * torch.randn(count, FACTORS, generator=generator)
-    mixed = places @ torch.randn(FACTORS, DIMENSIONS, generator=generator) / FACTORS**0.5
-    own = torch.randn(count, DIMENSIONS, generator=generator)
-    patterns: Tensor = mixed.mul_(1.5).add_(own, alpha=0.3).tanh_()  # in place: ten million fill the memory otherwise
-    return patterns
-
-
-def uniform(count: int) -> Tensor:
-    return 2 * torch.rand(count, DIMENSIONS, generator=torch.Generator().manual_seed(0)) - 1
 
 
 def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
@@ -142,10 +124,6 @@ def constants(
         "microseconds_a_query_in_the_engine": round(1e6 * quick["bare"] / QUERIES, 1),
         "microseconds_a_query_around_it": round(1e6 * (quick["ours"] - quick["bare"]) / QUERIES, 1),
     }
-
-
-def index_bytes(found: RerankedIndex) -> int:
-    return sum(each.nbytes for each in found.index.tensors().values())
 
 
 def bare_scan(vectors: Tensor, queries: Tensor) -> Tensor:

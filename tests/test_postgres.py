@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from benchmarks.scale import structured
+from benchmarks._large import structured
 from torch import Tensor
 from torch.testing import assert_close
 
