@@ -132,9 +132,10 @@ EXPERIMENT = Experiment(
     notes=(
         f"Shards of at most {ROWS_A_SHARD:,} patterns, each copy busy for 30% of its time. Measured by "
         "`python -m benchmarks scale`: bytes of a row, time to lift and index it, time of a query in the engine and "
-        "around it, and how it grows. Assumed: machines of 16 cores and 64 GB, a quarter of it free; half a "
-        "millisecond there and back, twice beyond 128 shards; one answer in a hundred ten times slower; a failure of "
-        "each machine once a month, and shards read back at 500 MB a second. Another copy is asked once one has worked "
+        "around it, and how it grows. Assumed: machines of 16 cores and 64 GB, a quarter of it free, with the codes "
+        "and the patterns of their shards in memory; half a millisecond there and back, twice beyond 128 shards; one "
+        "answer in a hundred ten times slower; a failure of each machine once a month, and shards read back at 500 MB "
+        "a second. Another copy is asked once one has worked "
         "for longer than 95% of answers take. `told_to_retry` is the share of time in which some shard has no copy; "
         "`update_us` is what one more pattern costs, on one core for all copies; `rebuild_core_hours` what a new "
         "similarity does, as everything is lifted anew."

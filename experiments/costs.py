@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from experiments.harness import RESULTS
 
-# Assumed: a machine of a cloud, its share of memory for codes, and a network within one building.
+# Assumed: a machine of a cloud, its share of memory that is left free, and a network within one building.
 CORES, MEMORY_BYTES, FREE_SHARE = 16, 64e9, 0.25
 ROUND_TRIP_SECONDS = 0.5e-3
 # Assumed: of a hundred answers one takes ten times as long, as disks, neighbours and collectors of garbage have it.
@@ -35,8 +35,9 @@ class Costs:
         return float(self.seconds_in_engine * (rows / self.measured_rows) ** self.growth + self.seconds_around)
 
     def shards_a_machine(self, rows: float) -> int:
-        """As memory for the codes allows, and no more than there are cores."""
-        return max(1, min(CORES, int((1 - FREE_SHARE) * MEMORY_BYTES / (self.index_bytes * rows))))
+        """As memory for codes and patterns allows, where they were when it was measured, and no more than cores."""
+        row_bytes = self.index_bytes + self.pattern_bytes
+        return max(1, min(CORES, int((1 - FREE_SHARE) * MEMORY_BYTES / (row_bytes * rows))))
 
 
 def measured_costs() -> Costs:

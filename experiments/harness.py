@@ -194,4 +194,6 @@ def _cell(row: Row, column: str) -> str:
     if isinstance(value, float):
         spread = row.get(f"{column}_std")
         return f"{value:.3f}" + (f" ± {spread:.3f}" if spread is not None else "")
+    if type(value) is int and value >= 10_000:
+        return f"{value:,}"
     return "" if value is None else str(value)
