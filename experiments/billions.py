@@ -1,6 +1,7 @@
 """Shards, replicas, stragglers and failures from a million to 10^11 patterns: a simulation on measured costs."""
 
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from experiments.costs import (
     measured_costs,
 )
 from experiments.harness import Experiment, Row
+from experiments.pictures import waits
 
 ROWS_A_SHARD = 25_000_000
 COUNTS = (10**6, 10**7, 10**8, 10**9, 10**10, 10**11)
@@ -121,6 +123,10 @@ def _quantile(share: float, random: np.random.Generator) -> float:
     return float(np.quantile(_slowness(100_000, random), share))
 
 
+def draw(rows: list[Row], path: Path) -> None:
+    waits(rows, path, "How long an answer takes, simulated on measured costs")
+
+
 EXPERIMENT = Experiment(
     name="billions",
     title="From a million to 10^11 patterns, simulated on measured costs",
@@ -129,6 +135,7 @@ EXPERIMENT = Experiment(
     run=run,
     keys=("patterns", "setting"),
     metrics=("p50_ms", "p99_ms", "p999_ms"),
+    draw=draw,
     notes=(
         f"Shards of at most {ROWS_A_SHARD:,} patterns, each copy busy for 30% of its time. Measured by "
         "`python -m benchmarks scale`: bytes of a row, time to lift and index it, time of a query in the engine and "

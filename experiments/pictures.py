@@ -36,6 +36,11 @@ COLOURS = {
     "KNNImputer": "#b6bcc6",
     "softmax of euclidean": "#8da0b6",
     "exact posterior": "#222222",
+    "one copy": "#8da0b6",
+    "two copies": "#c9b79c",
+    "two, asked again when slow": "#3b6ea5",
+    "three, asked again when slow": "#c2213f",
+    "the same, one machine lost": "#e08a9a",
 }
 
 
@@ -138,6 +143,29 @@ def curves(rows: list[Row], path: Path, over: str, title: str) -> None:
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, fontsize=8)
     axis.set_title(title, fontsize=10)
+    _save(figure, path)
+
+
+def waits(rows: list[Row], path: Path, title: str) -> None:
+    """Milliseconds over the number of patterns, both logarithmic: what one query in a hundred waits, and one in two."""
+    figure, axes = plt.subplots(1, 2, figsize=(9.4, 4.0), sharey=True)
+    for axis, (key, name) in zip(
+        axes, (("p50_ms", "one query in two"), ("p99_ms", "one query in a hundred")), strict=True
+    ):
+        for setting in dict.fromkeys(row["setting"] for row in rows):
+            group = [row for row in rows if row["setting"] == setting]
+            places, heights = [row["patterns"] for row in group], [row[key] for row in group]
+            axis.plot(places, heights, color=COLOURS[setting], label=setting, linewidth=1.6, marker="o", ms=3)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+        axis.minorticks_off()
+        axis.set_xlabel("patterns")
+        axis.set_title(f"{name} waits longer than", fontsize=10)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("milliseconds")
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.suptitle(title, fontsize=10)
     _save(figure, path)
 
 
