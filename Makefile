@@ -16,7 +16,7 @@ check:  ## format, lint, types, floors
 	lint-imports
 
 test:  ## everything, the slow tests too, on two cores; what compares times has the machine to itself
-	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 --dist loadgroup -m "not alone"
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 -m "not alone"
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m alone
 
 bench:  ## every performance claim, measured side by side

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import jaxtyping
 import pytest
@@ -11,6 +12,8 @@ import torch
 from hypothesis import HealthCheck, register_random, settings
 from torch import Tensor
 
+# Their tests share a server, which takes long to start: one worker runs them all.
+SERVED = {"tests/test_ray.py", "tests/test_object_stores.py", "tests/test_postgres.py"}
 # scikit-learn's checks hand wrong types to constructors and want the complaint from `fit`, in its own words.
 UNCHECKED = {"estimators"}
 PACKAGE = find_spec("ahop")
@@ -66,3 +69,16 @@ def data_folder() -> Path:
     if folder is None:
         pytest.skip("needs real data: set AHOP_DATA to the folder that holds it")
     return Path(folder)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests go one by one to whoever is free. (Groups by marks say nothing to the newest pytest.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file in SERVED else nodeid
+
+    return Together(config, log)

@@ -23,8 +23,6 @@ from ahop.stores import LanceStore, create
 from tests.objects import server
 
 DIMENSIONS = 6
-# Server and readers belong to one worker: a second server would only take time.
-pytestmark = pytest.mark.xdist_group("objects")
 
 
 @pytest.fixture(scope="module")

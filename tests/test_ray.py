@@ -23,13 +23,13 @@ from ahop import _optional
 from ahop.cluster import Cluster, Patience, Service, Shards, connect, recall_dataset, serve
 from ahop.errors import InvalidValueError, RetryError, ShapeError, UndefinedError
 from ahop.stores import LanceStore, create
+from tests.postgres import free_port
 from tests.test_cluster import BAD, DIMENSIONS, a_store, parts_of, patterns, write_queries
 
 pytest.importorskip("lance")
 pytest.importorskip("ray")
 pytestmark = [
     pytest.mark.slow,  # processes that import torch are started
-    pytest.mark.xdist_group("ray"),  # one Ray for all
     pytest.mark.filterwarnings("ignore:lance is not fork-safe"),  # Ray forks to start its own, where lance is not used
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Ray leaves files and sockets to the garbage collector
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -230,7 +230,7 @@ def test_a_store_that_cannot_be_read_is_said_at_once(a_ray: None, cluster: Clust
 
 @pytest.fixture(scope="module")
 def service(store: LanceStore, a_ray: None, cluster: Cluster) -> Iterator[Service]:
-    with serve(store.at(1), 1, cpus=0.25, port=18_123, patience=Patience(answer=2.0)) as started:
+    with serve(store.at(1), 1, cpus=0.25, port=free_port(), patience=Patience(answer=2.0)) as started:
         yield started
 
 
@@ -275,6 +275,16 @@ def test_whatever_is_sent_is_answered_by_a_sentence_and_never_by_a_fault(service
     assert ask(url, None)[0] == 405
     assert ask(f"{service.url}/other", None)[0] == 404
     assert ask(url, b'{"queries": [[0,0,0,0,0,0,0,0]], "k": 1000}')[0] == 200
+
+
+def test_a_second_service_takes_nothing_from_the_first(service: Service, store: LanceStore) -> None:
+    with pytest.raises(UndefinedError, match="close that service"):
+        serve(store.at(1), 1, cpus=0.25, port=free_port())
+    port = int(service.url.rpartition(":")[2])
+    for taken in (port, -1, 70_000):
+        with pytest.raises(InvalidValueError, match="`port` must be free"):
+            serve(store.at(1), 1, cpus=0.25, port=taken)
+    assert ask(f"{service.url}/health", None)[0] == 200
 
 
 def test_who_asks_while_shards_are_away_is_told_when_to_come_back(service: Service) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,7 +19,7 @@ from ahop.cluster.recalling import View
 from ahop.cluster.replicas import Team
 from ahop.cluster.requests import MOST_BYTES, read_question
 from ahop.cluster.shares import Share
-from ahop.errors import AhopError, RetryError
+from ahop.errors import AhopError, InvalidValueError, RetryError, UndefinedError
 from ahop.stores.lance import LanceStore, open_store
 from ahop.stores.places import Address
 
@@ -77,6 +79,17 @@ class Door:
         return {"version": view.version, "patterns": view.rows, "dimensions": view.dimensions, "shards": view.shards}
 
 
+def _refuse_taken(host: str, port: int) -> None:
+    """Ray Serve shares its port with whoever else does, and the system would send each of them some of the requests."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
+        if os.name == "posix":  # connections that are about to end are nobody's
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise InvalidValueError(f"`port` must be free on `{host}`; got {port}: {error}.") from error
+
+
 async def _body(request: Any) -> bytes | None:
     """All of it; None if it is too large. Then it is not kept, but taken for a while: who still sends cannot hear."""
     body, taken = bytearray(), 0
@@ -100,6 +113,8 @@ class Service:
     def __init__(self, cluster: Cluster, host: str, port: int, doors: int, name: str) -> None:
         self.cluster, self.url = cluster, f"http://{host}:{port}"
         self._doors, self._name, self._serve = check_count("doors", doors), name, _optional.ray_serve()
+        if self._serve.status().proxies:  # it would go on as it was started, on whatever address that was
+            raise UndefinedError("Ray Serve is running in this Ray already: close that service, or take another Ray.")
         self._serve.start(http_options={"host": host, "port": port})
         self._open()
 
@@ -159,7 +174,12 @@ def serve(
         host: `0.0.0.0` for all networks of the machine.
 
     The other arguments are those of `connect`.
+
+    Raises:
+        InvalidValueError: another process listens on this port.
+        UndefinedError: Ray Serve is running in this Ray already.
     """
+    _refuse_taken(host, port)
     chosen = patience or Patience(answer=10.0)  # who waits at a door would rather be told to come back
     start = partial(connect, store, shards, replicas, address=address, cpus=cpus, options=options, patience=chosen)
     cluster = start(storage_options=storage_options)
