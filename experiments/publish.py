@@ -163,8 +163,8 @@ def _billions(rows: list[Row]) -> str:
     """One line for each number of patterns: two copies of each shard, and what a single one would mean."""
     by_setting = {(row["patterns"], row["setting"]): row for row in rows}
     lines = [
-        "| patterns | shards | machines | codes, both copies | half of the queries within | 99% within | with one copy |"
-        " core hours to lift all anew |",
+        "| patterns | shards | machines | codes, both copies | half of the queries within | 99% within "
+        "| with one copy | core hours to lift all anew |",
         "|---" * 8 + "|",
     ]
     for count in dict.fromkeys(row["patterns"] for row in rows):
