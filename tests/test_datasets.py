@@ -1498,7 +1498,7 @@ def test_spoiled_arrays_are_read_or_refused(content: bytes) -> None:
         ({"X": np.ones((3, 2))}, "must hold the arrays X, bag_id, y; got X"),
         ({**GOOD, "X": np.ones(3)}, r"got \(3,\), \(3,\) and \(2,\)"),
         ({**GOOD, "X": np.full((3, 2), np.nan)}, "finite numbers"),
-        ({**GOOD, "X": np.array([[print, 1]] * 3)}, "must hold plain numbers"),
+        ({**GOOD, "X": np.array([[len, 1]] * 3)}, "must hold plain numbers"),
         ({**GOOD, "y": np.array([0, 2])}, "0 or 1 in `y`"),
         ({**GOOD, "bag_id": np.array([0, 1, 0])}, "must count the bags from 0 to 1, in order"),
         ({**GOOD, "bag_id": np.array([0, 0, 2])}, "must count the bags from 0 to 1, in order"),
