@@ -31,6 +31,8 @@ def server() -> Iterator[str]:
     as_user = NOBODY if hasattr(os, "geteuid") and os.geteuid() == 0 else None
     if as_user is not None:
         shutil.chown(home, as_user)
+        if not can_run(programs, as_user):
+            programs = copied(programs, home)
     port = free_port()
 
     def run(program: str, *words: str) -> None:
@@ -50,6 +52,26 @@ def server() -> Iterator[str]:
     finally:
         shutil.rmtree(home, ignore_errors=True)
         home.with_suffix(".log").unlink(missing_ok=True)
+
+
+def can_run(programs: Path, as_user: str) -> bool:
+    """Not if they lie below a folder, such as the home of root, that this user may not enter."""
+    try:
+        return (
+            subprocess.run([programs / "initdb", "-V"], user=as_user, capture_output=True, check=False).returncode == 0
+        )
+    except PermissionError:
+        return False
+
+
+def copied(programs: Path, home: Path) -> Path:
+    """The same programs in the home of the server, with the libraries that they look for beside their package."""
+    installed, package = programs.parent, programs.parent.parent
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, home / libraries.name)
+    shutil.copytree(installed, home / package.name / installed.name)
+    return home / package.name / installed.name / programs.name
 
 
 def free_port() -> int:
