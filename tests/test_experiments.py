@@ -1,5 +1,6 @@
 """Every experiment runs in its quick form and says what it must."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 from experiments.__main__ import NAMES
+
+from tests.real_data import NEEDED, skip_without_data
 
 ROOT = Path(__file__).parent.parent
 # Whose data nobody knows the distribution of have no ceiling; each has a test of its own.
@@ -18,11 +21,41 @@ Rows = list[dict[str, Any]]
 
 
 def quick(package: str, name: str, *flags: str) -> dict[str, Any]:
+    """What it answers; a test whose data are not here ends as skipped."""
+    if package == "experiments":
+        skip_without_data(name)
     command = [sys.executable, "-m", package, name, "--json", *flags]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=900)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
+
+
+@pytest.mark.parametrize("name", sorted(NEEDED))
+def test_an_experiment_whose_data_are_not_here_is_skipped_with_the_reason(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert name in NAMES
+    monkeypatch.delenv("AHOP_DATA", raising=False)
+    monkeypatch.setenv("AHOP_CACHE", str(tmp_path))
+    with pytest.raises(pytest.skip.Exception, match=f"`{name}` needs real data: set AHOP_DATA to"):
+        skip_without_data(name)
+
+
+def test_experiments_that_read_real_data_are_those_that_say_so() -> None:
+    loading = {path.stem for path in (ROOT / "experiments").glob("*.py") if "ahop.datasets" in uses(path.stem)}
+    assert loading & set(NAMES) == NEEDED.keys()
+
+
+def uses(name: str) -> set[str]:
+    """The modules that an experiment imports, and those that these import from beside it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse((ROOT / "experiments" / f"{name}.py").read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            folder, _, beside = node.module.partition(".")
+            found |= uses(beside) if folder == "experiments" and beside else set()
+    return found
 
 
 @pytest.mark.slow

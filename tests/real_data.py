@@ -1,0 +1,26 @@
+"""Which experiments need which real data, and what to do where it is not."""
+
+import pytest
+
+from ahop.datasets import SOURCES
+from ahop.datasets._finding import find
+from ahop.errors import DataNotFoundError
+
+# In their quick form, by the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.
+NEEDED = {
+    "imputing": ("adult", "uji_indoorloc"),
+    "tab_images": ("cifar10", "tiny_imagenet"),
+    "tab_mil": ("tiger", "ucsb_breast_cancer"),
+    "tab_tabular": ("purchase",),
+    "tab_tabular_parts": ("purchase",),
+}
+
+
+def skip_without_data(experiment: str) -> None:
+    """Skip a test whose experiment would not find its data, where any loader looks for it; nothing is fetched."""
+    for name in NEEDED.get(experiment, ()):
+        try:
+            find(SOURCES[name], None, download=False, progress=False)
+        except DataNotFoundError:
+            folder = SOURCES[name].editions[0].folder
+            pytest.skip(f"`{experiment}` needs real data: set AHOP_DATA to the folder that holds `{folder}`")
