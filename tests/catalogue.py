@@ -186,6 +186,7 @@ SEPARATIONS: list[Separation] = [
     ahop.Exponential(),
     ahop.Softmax(),
     ahop.Softmax(30.0),
+    ahop.Softmax(2.0, floor=0.2),
     ahop.Sparsemax(),
     ahop.Sparsemax(5.0),
     ahop.Entmax(),

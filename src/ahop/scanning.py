@@ -45,4 +45,5 @@ def scan(similarity: Similarity, separation: Softmax, patterns: Patterns, querie
     # All relative to the best of all: what the blocks hold, and what the chosen are.
     below, top = below_top(torch.cat(tops, dim=-1))
     mass = torch.logsumexp(separation.beta * below + torch.cat(masses, dim=-1), dim=-1, keepdim=True)
-    return Best(indices[0], (separation.beta * saturate(scores[0] - top) - mass).exp())
+    shares = (separation.beta * saturate(scores[0] - top) - mass).exp()
+    return Best(indices[0], separation.floored(shares, len(patterns)))

@@ -45,7 +45,7 @@ class Answer:
         if self.background is not None:
             rest, mean, spread = _tensor(self.background)
             behind = Background(rest, mean, spread, self.count)
-        return Found(_tensor(self.ids), _tensor(self.scores), _tensor(self.log_mass), behind)
+        return Found(_tensor(self.ids), _tensor(self.scores), _tensor(self.log_mass), behind, self.count)
 
 
 def message_blocks(count: int, dimensions: int, k: int, shards: int) -> Iterator[slice]:

@@ -37,7 +37,8 @@ class ExhaustiveIndex:
         log_mass = torch.logsumexp(sharpness(self.memory) * scores, dim=-1)
         indices = best.indices.masked_fill(torch.isneginf(best.values), -1)
         behind = None if self.memory.detector is None else _background(scores, best.indices)
-        return Found(indices, best.values, log_mass, behind)
+        count = int((scores > -torch.inf).sum(-1).max()) if scores.numel() else 0
+        return Found(indices, best.values, log_mass, behind, count)
 
 
 def _background(scores: Tensor, best: Tensor) -> Background:

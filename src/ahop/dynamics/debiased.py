@@ -55,4 +55,5 @@ class DebiasedReadout(Dynamics):
             and isinstance(memory.energy_function, FreeEnergy)
             and isinstance(memory.separation, Softmax)
             and memory.separation.beta == 1
+            and memory.separation.floor == 0
         )

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from ahop.memory import AssociativeMemory
-from ahop.separations.softmax import below_top
+from ahop.separations.softmax import Softmax, below_top
 
 
 def log_posterior(memory: AssociativeMemory, queries: Tensor, left_out: Tensor | None = None) -> Tensor:
@@ -13,4 +13,6 @@ def log_posterior(memory: AssociativeMemory, queries: Tensor, left_out: Tensor |
         scores = memory.scores(queries)
         if left_out is not None:
             scores = scores.scatter(-1, left_out.unsqueeze(-1), -torch.inf)
+        if isinstance(memory.separation, Softmax) and memory.separation.floor:
+            return memory.separation(scores).log()
         return torch.log_softmax(memory.separation.beta * below_top(scores)[0], dim=-1)

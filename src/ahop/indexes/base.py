@@ -34,12 +34,14 @@ class Found:
         scores: (b, k) inner products, exact or as the engine sees them; minus infinity there.
         log_mass: (b,) logarithm of the sum of `exp(beta * s)` over all rows, if all were seen and it was asked for.
         background: all rows, if a detector of unknown queries needs them.
+        count: how many rows the mass is of.
     """
 
     indices: Tensor
     scores: Tensor
     log_mass: Tensor | None = None
     background: Background | None = None
+    count: int = 0
 
 
 def stacked(parts: Sequence[Found]) -> Found:
@@ -57,6 +59,7 @@ def stacked(parts: Sequence[Found]) -> Found:
         torch.cat([part.scores for part in parts]),
         torch.cat(masses) if masses else None,
         background,
+        parts[0].count,
     )
 
 

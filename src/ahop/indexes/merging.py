@@ -25,6 +25,7 @@ def merged(parts: Sequence[Found], k: int) -> Found:
             scores,
             torch.stack(masses).logsumexp(0) if len(masses) == len(parts) else None,
             _together(behind) if len(behind) == len(parts) else None,
+            sum(part.count for part in parts),
         ),
         k,
     )
@@ -47,6 +48,7 @@ def posterior_of(found: Found, memory: AssociativeMemory, k: int) -> tuple[Tenso
     if weighs_by_mass(memory):
         assert found.log_mass is not None
         posterior = (sharpness(memory) * best.scores - found.log_mass.unsqueeze(-1)).exp()
+        posterior = floored(memory, posterior, found.count).masked_fill(best.indices < 0, 0)
     else:
         posterior = memory.separation(found.scores).sort(-1, descending=True).values[:, : best.scores.shape[1]]
     short = k - best.indices.shape[1]
@@ -66,6 +68,11 @@ def weighs_by_mass(memory: AssociativeMemory) -> bool:
 def sharpness(memory: AssociativeMemory) -> float:
     """What scores are multiplied by before they are weighed; no separation but softmax has such a number."""
     return memory.separation.beta if isinstance(memory.separation, Softmax) else 1.0
+
+
+def floored(memory: AssociativeMemory, shares: Tensor, count: int) -> Tensor:
+    """The posterior, from shares of a plain softmax over `count` patterns."""
+    return memory.separation.floored(shares, count) if isinstance(memory.separation, Softmax) else shares
 
 
 def _together(parts: list[Background]) -> Background:

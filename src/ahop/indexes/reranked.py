@@ -162,7 +162,7 @@ class RerankedIndex:
         if found.log_mass is not None:
             rest = _rest(found, exact, beta)
         log_mass = torch.logaddexp(torch.logsumexp(beta * exact, -1), rest)
-        return Found(found.indices, exact, log_mass, background)
+        return Found(found.indices, exact, log_mass, background, count)
 
     def _asked(self, queries: Queries) -> Tensor:
         asked = self.lifting.lift_queries(queries)

@@ -283,7 +283,8 @@ class Association(Layer):
 
     def _is_fused(self) -> bool:
         of_dots = all(isinstance(part, DotSimilarity) for part in self.similarities)
-        return of_dots and isinstance(self.separation, Softmax) and self.settling.fixed is not None
+        is_plain = isinstance(self.separation, Softmax) and not self.separation.floor
+        return of_dots and is_plain and self.settling.fixed is not None
 
     def _similarities(self) -> list[Similarity]:
         return [part for part in self.similarities if isinstance(part, Similarity)]

@@ -6,44 +6,72 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_positive
-from ahop._numbers import saturate
+from ahop._checks import check_positive, check_rate
+from ahop._numbers import lowest, saturate
 from ahop._typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 
 
 @final
 class Softmax(Separation):
-    r"""$\mathrm{sep}(s) = \mathrm{softmax}(\beta s)$, potential $\beta^{-1}\mathrm{lse}(\beta s)$.
+    r"""$\mathrm{sep}(s) = (1 - \varepsilon)\,\mathrm{softmax}(\beta s) + \varepsilon / n$.
+
+    Its potential is $(1 - \varepsilon)\,\beta^{-1}\mathrm{lse}(\beta s) + \varepsilon\,\bar s$.
+
+    Args:
+        beta: the inverse temperature.
+        floor: $\varepsilon$, the share of queries that the scores say nothing about: for these every pattern is as
+            likely as any other, so no posterior is ever zero. Patterns that share nothing with a query get none of it.
 
     Paper:
-        Table 1, M-Hop and A-Hop.
+        Table 1, M-Hop and A-Hop, with no floor.
 
     Example:
         >>> Softmax(beta=4.0)
         Softmax(beta=4.0)
     """
 
-    def __init__(self, beta: float = 1.0) -> None:
+    def __init__(self, beta: float = 1.0, floor: float = 0.0) -> None:
         super().__init__()
-        self.beta = check_positive("beta", beta)
+        self.beta, self.floor = check_positive("beta", beta), check_rate("floor", floor)
 
     @override
     def configuration(self) -> dict[str, object]:
-        return {"beta": self.beta}
+        return {"beta": self.beta, "floor": self.floor} if self.floor else {"beta": self.beta}
 
     @override
     def forward(self, scores: Scores) -> Weights:
-        return torch.softmax(self.beta * below_top(scores)[0], dim=-1)
+        shares = torch.softmax(self.beta * below_top(scores)[0], dim=-1)
+        if not self.floor:
+            return shares
+        known = _known(scores)
+        return self.floored(shares, known.sum(-1, keepdim=True)).where(known, 0)
+
+    def floored(self, shares: Tensor, count: Tensor | int) -> Tensor:
+        """The weights of some patterns, from their share of a plain softmax over all `count` of them."""
+        if not self.floor:
+            return shares
+        return (1 - self.floor) * shares + self.floor / torch.as_tensor(count).to(shares).clamp_min(1)
 
     @override
     def curvature(self, weights: Weights) -> Weights:
-        return self.beta * weights
+        return self.beta * (weights - self.floor / weights.shape[-1]) if self.floor else self.beta * weights
 
     @override
     def potential(self, scores: Scores) -> PerQuery:
         below, top = below_top(scores)
-        return top.squeeze(-1) + torch.logsumexp(self.beta * below, dim=-1) / self.beta
+        plain = top.squeeze(-1) + torch.logsumexp(self.beta * below, dim=-1) / self.beta
+        if not self.floor:
+            return plain
+        known = _known(scores)
+        shares = self.floor / known.sum(-1, keepdim=True).to(scores)
+        return (1 - self.floor) * plain + (shares * scores.where(known, 0)).sum(-1)
+
+
+def _known(scores: Scores) -> Tensor:
+    """Which patterns have evidence for or against them; all, if none has."""
+    known = scores > 0.5 * lowest(scores.dtype)
+    return known | ~known.any(-1, keepdim=True)
 
 
 def below_top(scores: Scores) -> tuple[Scores, Tensor]:

@@ -10,7 +10,7 @@ from ahop._blocks import TEMPORARY_BYTES, blocks
 from ahop._checks import as_group_names
 from ahop._room import check_room
 from ahop._typing import Queries
-from ahop.indexes.merging import sharpness, weighs_by_mass
+from ahop.indexes.merging import floored, sharpness, weighs_by_mass
 from ahop.memory import AssociativeMemory, Recall, joined
 from ahop.similarities.base import Similarity
 from ahop.stores.evidence import Evidence
@@ -96,7 +96,7 @@ class Passing:
             posterior = pad(best, (0, self.k - best.shape[1]))
         else:
             below = self.beta * (self.scores.double() - self.top.unsqueeze(-1)) - self.mass.log().unsqueeze(-1)
-            posterior = below.exp().nan_to_num(0).to(self.scores)
+            posterior = floored(self.model, below.exp().nan_to_num(0).to(self.scores), self.rows)
         unknown = None
         if self.model.detector is not None and self.evidence is not None:
             unknown = self.model.detector.of_features(self.evidence.features(self.rows)).to(self.scores)
