@@ -21,6 +21,7 @@ from ahop.missingness import Missingness
 from ahop.modulations.base import Modulation
 from ahop.separations.base import Separation
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
+from ahop.transforms.base import Transform
 from ahop.variants.base import Variant
 
 Part = TypeVar("Part", bound=nn.Module)
@@ -113,6 +114,40 @@ def evidence(dimensions: int, signs: bool = False, gaps_speak: bool = True) -> a
     return ahop.EvidenceSimilarity(moved_mixture(dimensions, signs, gaps_speak=gaps_speak))
 
 
+def moved_aligned(base: Similarity, dimensions: int) -> ahop.AlignedSimilarity:
+    generator = torch.Generator().manual_seed(0)
+    similarity = ahop.AlignedSimilarity(base, dimensions)
+    similarity.offset.copy_(torch.randn(dimensions, generator=generator))
+    similarity.gain.copy_(_uniform(similarity.gain, 0.5, 1.5, generator))
+    return similarity
+
+
+def pool(*members: Similarity) -> ahop.PooledSimilarity:
+    similarity = ahop.PooledSimilarity(members)
+    similarity.weights.copy_(torch.linspace(0.4, 1.6, len(members)))
+    return similarity
+
+
+def bounded_products(patterns: Tensor, queries: Tensor) -> Tensor:
+    """A metric of a user's own, who has thought of gaps."""
+    return torch.tanh(queries.nan_to_num()) @ torch.tanh(patterns.nan_to_num()).mT
+
+
+TRANSFORMS: dict[str, Transform] = {
+    "snv": ahop.SNVTransform(),
+    "differences": ahop.DifferenceTransform(),
+    "power": ahop.PowerTransform(-3.0, 2.0, 1.5),
+    "root, gaps at zero": ahop.PowerTransform(-1.0, 2.0, 0.5, missing=0.0),
+    "logarithm": ahop.LogTransform(-4.0, 1.0),
+    "logarithm, gaps at zero": ahop.LogTransform(-0.5, 0.5, missing=0.0),
+    "ranks": ahop.RankTransform(),
+}
+
+
+def transformed(base: Similarity, transform: str) -> ahop.TransformedSimilarity:
+    return ahop.TransformedSimilarity(base, TRANSFORMS[transform])
+
+
 # (dimensions, patterns) -> similarity
 SimilarityFactory = Callable[[int, int], Similarity]
 
@@ -154,6 +189,32 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
         ahop.AdaptiveSimilarity(d, [moved_debiased(base, d) for base in (ahop.EuclideanSimilarity(), evidence(d))])
     ),
     "isolated, learned base": lambda d, n: shaken(ahop.IsolatedSimilarity(n, d, [evidence(d)])),
+    "cosine": lambda d, n: ahop.CosineSimilarity(),
+    "correlation": lambda d, n: ahop.CorrelationSimilarity(),
+    "sorensen": lambda d, n: ahop.SorensenSimilarity(),
+    "snv, then euclidean": lambda d, n: transformed(ahop.EuclideanSimilarity(), "snv"),
+    "differences, then correlation": lambda d, n: transformed(ahop.CorrelationSimilarity(), "differences"),
+    "differences, then evidence": lambda d, n: transformed(evidence(max(1, d - 1)), "differences"),
+    "power, then cosine": lambda d, n: transformed(ahop.CosineSimilarity(), "power"),
+    "root with gaps at zero, then sorensen": lambda d, n: transformed(ahop.SorensenSimilarity(), "root, gaps at zero"),
+    "logarithm, then manhattan": lambda d, n: transformed(ahop.ManhattanSimilarity(), "logarithm"),
+    "logarithm with gaps at zero, then dot": lambda d, n: transformed(ahop.DotSimilarity(), "logarithm, gaps at zero"),
+    "ranks, then euclidean": lambda d, n: transformed(ahop.EuclideanSimilarity(), "ranks"),
+    "aligned sorensen": lambda d, n: moved_aligned(ahop.SorensenSimilarity(), d),
+    "aligned cosine": lambda d, n: moved_aligned(ahop.CosineSimilarity(), d),
+    "aligned footprint": lambda d, n: moved_aligned(shaken(ahop.AdaptiveSimilarity(d)), d),
+    "aligned evidence": lambda d, n: moved_aligned(evidence(d), d),
+    "pool of fixed metrics": lambda d, n: pool(ahop.EuclideanSimilarity(), ahop.CosineSimilarity()),
+    "pool of learned ones": lambda d, n: pool(evidence(d), moved_additive(d)),
+    "pool with an aligned and a transformed one": lambda d, n: pool(
+        evidence(d),
+        moved_aligned(ahop.SorensenSimilarity(), d),
+        transformed(ahop.CosineSimilarity(), "root, gaps at zero"),
+    ),
+    "pool with a pool and an isolated one": lambda d, n: pool(
+        pool(ahop.DotSimilarity(), ahop.CosineSimilarity()), shaken(ahop.IsolatedSimilarity(n, d))
+    ),
+    "callable": lambda d, n: ahop.CallableSimilarity(bounded_products, "bounded products"),
 }
 DECOMPOSABLE = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), DecomposableSimilarity)]
 LINEAR = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), LinearSimilarity)]
@@ -168,16 +229,41 @@ KNOWS_GAPS = {
     if name in SILENCE_IS_EVIDENCE or isinstance(make(2, 3), ahop.LikelihoodSimilarity)
 }
 
-# They have numbers of their own for each dimension: those that are learned dimension by dimension all do.
+# Their scores are those of their parts; what they make of them has tests of its own, in `test_members`.
+MADE_OF_OTHERS = {
+    name
+    for name, make in SIMILARITIES.items()
+    if isinstance(
+        make(2, 3),
+        ahop.TransformedSimilarity | ahop.AlignedSimilarity | ahop.PooledSimilarity | ahop.CallableSimilarity,
+    )
+}
+
+# What a member does not know of a pair is as bad as the worst that it knows of another: gaps tie patterns together.
+KNOWS_COMPANY = {
+    "pool of fixed metrics",
+    "pool with an aligned and a transformed one",
+    "pool with a pool and an isolated one",
+}
+
+# Nothing in a file can run.
+NOT_SAVED = {"callable"}
+
+# They have numbers of their own for each pattern.
+KNOWS_PATTERNS = {name for name in SIMILARITIES if "isolated" in name}
+
+# They have numbers of their own for each dimension, or take them in an order: those that are learned dimension by
+# dimension all do.
+TOLD_APART = ("learned", "evidence", "additive", "debiased", "aligned", "differences")
 KNOWS_DIMENSIONS = {
     "unified",
     "footprint of unified",
     "likelihood of a mixture",
-    *(name for name in SIMILARITIES if any(word in name for word in ("learned", "evidence", "additive", "debiased"))),
+    *(name for name in SIMILARITIES if any(word in name for word in TOLD_APART)),
 }
 
 # They count exact agreements, or steps, and have no slope.
-DISCRETE = {"match", "footprint of match", "likelihood of a mask"}
+DISCRETE = {"match", "footprint of match", "likelihood of a mask", "ranks, then euclidean"}
 
 SEPARATIONS: list[Separation] = [
     ahop.Power(1),
@@ -270,13 +356,14 @@ ZOO: dict[str, Callable[[Tensor], ahop.AssociativeMemory]] = {
 # They mix all dimensions of a stored pattern, and refuse one that was not wholly observed.
 MIXES_DIMENSIONS = {"k_hop", "k2_hop"}
 
-FAMILIES = (Similarity, Separation, Modulation, Variant, Energy, Dynamics)
+FAMILIES = (Similarity, Transform, Separation, Modulation, Variant, Energy, Dynamics)
 
 
 def components() -> list[Component]:
     """Every component of the catalogue, for three dimensions and four patterns."""
     return [
         *(make(3, 4) for make in SIMILARITIES.values()),
+        *TRANSFORMS.values(),
         *SEPARATIONS,
         *(make(3) for make in MODULATIONS.values()),
         *ENERGIES,

@@ -24,6 +24,11 @@ def score_of(addends: Addends, similarity: Similarity, row: int, pattern: Tensor
         return descending @ rank_weights_of(subspace_weights).to(descending)
 
     match similarity:
+        case ahop.CosineSimilarity() | ahop.CorrelationSimilarity() | ahop.SorensenSimilarity():
+            shared = ~pattern.isnan() & ~query.isnan()
+            return similarity.forward(pattern[shared].unsqueeze(0), query[shared].unsqueeze(0)).squeeze()
+        case ahop.AlignedSimilarity():
+            return score_of(addends, similarity.base, row, pattern, (query - similarity.offset) / similarity.gain)
         case ahop.FootprintSimilarity():
             return ranked(similarity.base, similarity.weights)
         case ahop.AdaptiveSimilarity():

@@ -40,6 +40,10 @@ from ahop.separations.softmax import Softmax
 from ahop.separations.sparsemax import Sparsemax
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.aligned import AlignedSimilarity
+from ahop.similarities.callable import CallableSimilarity
+from ahop.similarities.correlation import CorrelationSimilarity
+from ahop.similarities.cosine import CosineSimilarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
@@ -48,7 +52,15 @@ from ahop.similarities.isolated import IsolatedSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.similarities.matching import MatchSimilarity
 from ahop.similarities.optimal import optimal_for_biased, optimal_for_masked, optimal_for_noisy
+from ahop.similarities.pooled import PooledSimilarity
+from ahop.similarities.sorensen import SorensenSimilarity
+from ahop.similarities.transformed import TransformedSimilarity
 from ahop.similarities.unified import UnifiedSimilarity
+from ahop.transforms.difference import DifferenceTransform
+from ahop.transforms.log import LogTransform
+from ahop.transforms.power import PowerTransform
+from ahop.transforms.rank import RankTransform
+from ahop.transforms.snv import SNVTransform
 from ahop.variants.base import Pairs
 from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant
@@ -72,14 +84,19 @@ __all__ = [
     "AdaptiveSimilarity",
     "AdditiveSimilarity",
     "AhopError",
+    "AlignedSimilarity",
     "Argmax",
     "AssociativeMemory",
     "BiasedVariant",
+    "CallableSimilarity",
     "ComposedVariant",
     "ConvexSolver",
+    "CorrelationSimilarity",
     "Corruption",
+    "CosineSimilarity",
     "DebiasedReadout",
     "DebiasedSimilarity",
+    "DifferenceTransform",
     "DotSimilarity",
     "Entmax",
     "EuclideanSimilarity",
@@ -93,6 +110,7 @@ __all__ = [
     "IsolatedSimilarity",
     "KernelModulation",
     "LikelihoodSimilarity",
+    "LogTransform",
     "ManhattanSimilarity",
     "MaskedVariant",
     "MatchSimilarity",
@@ -101,15 +119,21 @@ __all__ = [
     "NoisyVariant",
     "NuisanceVariant",
     "Pairs",
+    "PooledSimilarity",
     "Power",
+    "PowerTransform",
     "QuadraticEnergy",
+    "RankTransform",
     "Readout",
     "Recall",
+    "SNVTransform",
     "SeparationSolver",
     "SignDynamics",
     "Softmax",
+    "SorensenSimilarity",
     "Sparsemax",
     "Trajectory",
+    "TransformedSimilarity",
     "Trial",
     "UnifiedSimilarity",
     "UnknownDetector",

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ahop._component import Component
-from ahop.errors import FileFormatError
+from ahop.errors import FileFormatError, UndefinedError
 
 FORMAT = 1
 KEY = "ahop"
@@ -88,4 +88,9 @@ def _plain(value: object) -> object:
         return describe(value)
     if isinstance(value, list):
         return [_plain(item) for item in value]
+    if callable(value):
+        raise UndefinedError(
+            f"A memory with a function in it, {getattr(value, '__name__', value)!r}, cannot be saved: nothing in a "
+            "file can run. Keep the patterns and `memory.state_dict()`, and build it anew with the same function."
+        )
     return value

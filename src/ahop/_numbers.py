@@ -1,4 +1,4 @@
-"""Small matters of numbers: the edges of their range, and blocks of them."""
+"""Small matters of numbers: the edges of their range, their lengths, and blocks of them."""
 
 from collections.abc import Sequence
 
@@ -21,6 +21,19 @@ def lowest(dtype: torch.dtype) -> float:
 def all_finite(values: Tensor) -> bool:
     """A finite sum is proof and as fast as memory; only a sum that is not needs a second look."""
     return bool(values.detach().sum().isfinite()) or bool(values.isfinite().all())
+
+
+def of_largest_one(rows: Tensor) -> Tensor:
+    """The rows with their largest entry at one, so that no square of them overflows; zeros stay."""
+    largest = rows.detach().abs().amax(-1, keepdim=True)
+    return rows / largest.where(largest > 0, 1)
+
+
+def of_unit_length(rows: Tensor) -> Tensor:
+    """The rows with length one; zeros stay."""
+    scaled = of_largest_one(rows)
+    squares = scaled.square().sum(-1, keepdim=True)
+    return scaled * squares.where(squares > 0, 1).rsqrt()
 
 
 def distinct(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -45,6 +45,15 @@ def centred(patterns: Patterns, queries: Queries) -> tuple[Patterns, Queries]:
     return patterns - centre, queries - centre
 
 
+def about_mean(rows: Tensor) -> Tensor:
+    """Each row with the mean of what was observed of it taken off. A constant row is exactly zero; the gaps stay."""
+    values, present = filled(rows), observed(rows)
+    centred = rows - values.sum(-1, keepdim=True) / present.sum(-1, keepdim=True).clamp_min(1)
+    smallest = values.detach().masked_fill(present == 0, torch.inf).amin(-1, keepdim=True)
+    largest = values.detach().masked_fill(present == 0, -torch.inf).amax(-1, keepdim=True)
+    return centred.where((smallest < largest) | (present == 0), 0)
+
+
 def quantiles(values: Tensor, shares: Tensor) -> Tensor:
     """The quantiles (d, k) of what was observed of each dimension; zero where nothing was."""
     return torch.nanquantile(values, shares, dim=0).mT.nan_to_num(0)

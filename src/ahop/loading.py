@@ -26,7 +26,10 @@ from ahop.separations.softmax import Softmax
 from ahop.separations.sparsemax import Sparsemax
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
+from ahop.similarities.correlation import CorrelationSimilarity
+from ahop.similarities.cosine import CosineSimilarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
@@ -34,7 +37,15 @@ from ahop.similarities.footprint import FootprintSimilarity
 from ahop.similarities.isolated import IsolatedSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.similarities.matching import MatchSimilarity
+from ahop.similarities.pooled import PooledSimilarity
+from ahop.similarities.sorensen import SorensenSimilarity
+from ahop.similarities.transformed import TransformedSimilarity
 from ahop.similarities.unified import UnifiedSimilarity
+from ahop.transforms.difference import DifferenceTransform
+from ahop.transforms.log import LogTransform
+from ahop.transforms.power import PowerTransform
+from ahop.transforms.rank import RankTransform
+from ahop.transforms.snv import SNVTransform
 from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant
 from ahop.variants.masked import MaskedVariant
@@ -53,6 +64,9 @@ COMPONENTS: dict[str, type[Component]] = {
         *(DotSimilarity, EuclideanSimilarity, ManhattanSimilarity, MatchSimilarity),
         *(FootprintSimilarity, AdaptiveSimilarity, IsolatedSimilarity, UnifiedSimilarity, LikelihoodSimilarity),
         *(DebiasedSimilarity, AdditiveSimilarity, EvidenceSimilarity),
+        *(CosineSimilarity, CorrelationSimilarity, SorensenSimilarity),
+        *(TransformedSimilarity, AlignedSimilarity, PooledSimilarity),
+        *(SNVTransform, DifferenceTransform, PowerTransform, LogTransform, RankTransform),
         *(Power, Exponential, Softmax, Sparsemax, Entmax, Argmax),
         *(Unmodulated, KernelModulation),
         *(NoisyVariant, MaskedVariant, BiasedVariant, ComposedVariant, MixedVariant, MixtureVariant, NuisanceVariant),

@@ -38,8 +38,9 @@ def test_every_network_of_the_zoo_is_in_the_catalogue() -> None:
     assert networks == set(ZOO)
 
 
-def test_a_file_can_name_every_component_and_no_other() -> None:
+def test_a_file_can_name_every_component_but_functions_and_no_other() -> None:
     public = {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Component)}
+    public.remove(ahop.CallableSimilarity)  # nothing in a file can run
     assert set(loading.COMPONENTS.values()) == public
     assert {name: kind.__name__ for name, kind in loading.COMPONENTS.items()} == {n: n for n in loading.COMPONENTS}
 

@@ -13,7 +13,15 @@ import ahop
 from ahop.missingness import Missingness
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from ahop.variants.density import StepDensity
-from tests.catalogue import DECOMPOSABLE, LINEAR, SILENCE_IS_EVIDENCE, SIMILARITIES, moved_additive, moved_mixture
+from tests.catalogue import (
+    DECOMPOSABLE,
+    LINEAR,
+    MADE_OF_OTHERS,
+    SILENCE_IS_EVIDENCE,
+    SIMILARITIES,
+    moved_additive,
+    moved_mixture,
+)
 from tests.formulas import score_of
 from tests.strategies import FEW, Problem, gapped_problems, problem, with_gaps
 
@@ -116,7 +124,9 @@ def addends_of(base: Similarity, pattern: Tensor, query: Tensor) -> Tensor:
 
 
 # Nuisances tie the dimensions together; that theirs is the density of a Gaussian is in `test_nuisance`.
-@pytest.mark.parametrize("name", [name for name in SILENCE_IS_EVIDENCE if "nuisance" not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in SILENCE_IS_EVIDENCE if "nuisance" not in name and name not in MADE_OF_OTHERS]
+)
 @settings(max_examples=FEW)
 @given(case=gapped_problems)
 def test_a_score_is_what_each_dimension_says(name: str, case: Problem) -> None:

@@ -13,7 +13,7 @@ from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from ahop.similarities.footprint import from_paper_weights
 from ahop.similarities.isolated import IsolatedSimilarity
-from tests.catalogue import DECOMPOSABLE, DISCRETE, KNOWS_DIMENSIONS, LINEAR, SIMILARITIES
+from tests.catalogue import DECOMPOSABLE, DISCRETE, KNOWS_DIMENSIONS, KNOWS_PATTERNS, LINEAR, SIMILARITIES
 from tests.formulas import assert_leading_axes_are_a_loop
 from tests.strategies import Problem, huge_arrays, problem, problems
 
@@ -224,6 +224,11 @@ def test_finite_in_finite_out(name: str, dtype: torch.dtype, patterns: Tensor, q
         ahop.EuclideanSimilarity(),
         ahop.ManhattanSimilarity(),
         ahop.MatchSimilarity(),
+        ahop.CorrelationSimilarity(),
+        ahop.SorensenSimilarity(),
+        ahop.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.SNVTransform()),
+        ahop.AlignedSimilarity(ahop.SorensenSimilarity(), 6),
+        ahop.PooledSimilarity([ahop.EuclideanSimilarity(), ahop.CorrelationSimilarity()]),
         ahop.UnifiedSimilarity(6),
         ahop.FootprintSimilarity(ahop.EuclideanSimilarity(), 6),
         ahop.FootprintSimilarity(ahop.ManhattanSimilarity(), 6),
@@ -248,6 +253,10 @@ def test_only_a_similarity_that_knows_its_patterns_changes_with_their_number(nam
     if isinstance(similarity, IsolatedSimilarity):
         assert similarity.rows(torch.tensor([4, 0])).count == 2
         assert similarity.grown(3).count == 8
+    elif name in KNOWS_PATTERNS:
+        more = torch.cat([case.patterns, case.patterns[:3]])
+        assert similarity.rows(torch.tensor([4, 0]))(case.patterns[:2], case.queries).shape == (3, 2)
+        assert similarity.grown(3)(more, case.queries).shape == (3, 8)
     else:
         assert similarity.rows(torch.tensor([4, 0])) is similarity
         assert similarity.grown(3) is similarity

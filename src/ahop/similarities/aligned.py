@@ -1,0 +1,66 @@
+"""Any similarity, once the queries are on the scale of the patterns."""
+
+from typing import final
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from ahop._checks import check_count, check_kind
+from ahop._typing import Indices, Patterns, Queries, Scores
+from ahop.similarities.base import Similarity
+
+
+@final
+class AlignedSimilarity(Similarity):
+    r"""$s(\xi, x) = \mathrm{base}(\xi, (x - \mathrm{offset}) / \mathrm{gain})$, dimension by dimension.
+
+    What a device adds to its readings and multiplies them by is taken off before they are compared. Starts as the base
+    itself: offset 0, gain 1.
+    """
+
+    offset: Tensor
+    gain: Tensor
+
+    def __init__(self, base: Similarity, dimensions: int) -> None:
+        super().__init__()
+        self.base = check_kind("base", base, Similarity)
+        self.dimensions = check_count("dimensions", dimensions)
+        self.register_buffer("offset", torch.zeros(dimensions))
+        self.register_buffer("gain", torch.ones(dimensions))
+        self.silence_is_evidence = base.silence_is_evidence
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"base": self.base, "dimensions": self.dimensions}
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        return self.base.forward(patterns, self.aligned(queries))
+
+    @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        return self.base.partial(patterns, self.aligned(queries))
+
+    @override
+    def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
+        return self.base.reads_gaps(patterns, queries)
+
+    def aligned(self, queries: Queries) -> Queries:
+        """The queries on the scale of the patterns; gaps stay."""
+        return (queries - self.offset.to(queries.dtype)) / self.gain.to(queries.dtype)
+
+    @override
+    def rows(self, indices: Indices | slice) -> "AlignedSimilarity":
+        return self._with(self.base.rows(indices))
+
+    @override
+    def grown(self, count: int) -> "AlignedSimilarity":
+        return self._with(self.base.grown(count))
+
+    def _with(self, base: Similarity) -> "AlignedSimilarity":
+        if base is self.base:
+            return self
+        other = AlignedSimilarity(base, self.dimensions)
+        other.offset, other.gain = self.offset.clone(), self.gain.clone()
+        return other

@@ -1,0 +1,36 @@
+"""The cosine of the angle between two vectors."""
+
+from typing import final
+
+from torch import Tensor
+from typing_extensions import override
+
+from ahop._numbers import of_largest_one, of_unit_length
+from ahop._observed import filled, observed
+from ahop._typing import Patterns, Queries, Scores
+from ahop.similarities.base import Similarity
+
+
+@final
+class CosineSimilarity(Similarity):
+    r"""$\cos(\xi, x) = \xi^\top x / (\lVert \xi \rVert \lVert x \rVert)$, 0 where a length is 0.
+
+    With NaN, both lengths are those in the dimensions that both sides have.
+    """
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        return of_unit_length(queries) @ of_unit_length(patterns).mT
+
+    @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        in_patterns, in_queries = observed(patterns).double(), observed(queries).double()
+        stored, asked = (of_largest_one(filled(rows).double()) for rows in (patterns, queries))
+        lengths = (asked.square() @ in_patterns.mT) * (in_queries @ stored.square().mT)
+        return over_root(asked @ stored.mT, lengths).to(queries.dtype)
+
+
+def over_root(products: Tensor, squares: Tensor) -> Tensor:
+    """The products over the roots of the squares, held in [-1, 1]; 0 where a square is."""
+    known = squares > 0
+    return (products * squares.where(known, 1).rsqrt()).where(known, 0).clamp(-1, 1)

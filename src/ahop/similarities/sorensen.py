@@ -1,0 +1,40 @@
+"""The Sørensen similarity of two vectors of amounts."""
+
+from typing import final
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from ahop._observed import filled, observed
+from ahop._typing import Patterns, Queries, Scores
+from ahop.similarities.base import Similarity
+
+
+@final
+class SorensenSimilarity(Similarity):
+    r"""$-\sum_i |\xi_i - x_i| / \sum_i (|\xi_i| + |x_i|)$, 0 where both are zero.
+
+    From -1, nothing in common, to 0, the same. Its distance is Bray and Curtis's; on strengths above a floor
+    (`PowerTransform`) it is the metric of Wi-Fi positioning. With NaN, both sums are over the dimensions that both
+    sides have.
+    """
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        totals = queries.abs().sum(-1).unsqueeze(-1) + patterns.abs().sum(-1).unsqueeze(-2)
+        return _ratio(torch.cdist(queries, patterns, p=1.0), totals)
+
+    @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        # With zeros in the gaps a difference is also what only one side has: known, and taken off again.
+        in_patterns, in_queries = observed(patterns).double(), observed(queries).double()
+        stored, asked = filled(patterns).double(), filled(queries).double()
+        of_queries, of_patterns = asked.abs(), stored.abs()
+        alone = of_queries @ (1 - in_patterns).mT + (1 - in_queries) @ of_patterns.mT
+        totals = of_queries @ in_patterns.mT + in_queries @ of_patterns.mT
+        return _ratio(torch.cdist(asked, stored, p=1.0) - alone, totals).to(queries.dtype)
+
+
+def _ratio(differences: Tensor, totals: Tensor) -> Tensor:
+    return -(differences / totals.where(totals > 0, 1)).clamp(0, 1)

@@ -1,0 +1,45 @@
+"""Any similarity, of rows that were transformed first."""
+
+from typing import final
+
+from typing_extensions import override
+
+from ahop._checks import check_kind
+from ahop._typing import Indices, Patterns, Queries, Scores
+from ahop.similarities.base import Similarity
+from ahop.transforms.base import Transform
+
+
+@final
+class TransformedSimilarity(Similarity):
+    r"""$s(\xi, x) = \mathrm{base}(t(\xi), t(x))$.
+
+    The transform gets the data as they are and may say what a gap becomes. Where it leaves gaps, the base does with
+    them as it always does: pairs that share nothing behind the transform get the lowest number.
+    """
+
+    silence_is_evidence = True
+
+    def __init__(self, base: Similarity, transform: Transform) -> None:
+        super().__init__()
+        self.base = check_kind("base", base, Similarity)
+        self.transform = check_kind("transform", transform, Transform)
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"base": self.base, "transform": self.transform}
+
+    @override
+    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+        return self.base(self.transform(patterns), self.transform(queries))
+
+    @override
+    def rows(self, indices: Indices | slice) -> "TransformedSimilarity":
+        return self._with(self.base.rows(indices))
+
+    @override
+    def grown(self, count: int) -> "TransformedSimilarity":
+        return self._with(self.base.grown(count))
+
+    def _with(self, base: Similarity) -> "TransformedSimilarity":
+        return self if base is self.base else TransformedSimilarity(base, self.transform)

@@ -1,0 +1,1 @@
+"""What is done to a row before it is compared."""

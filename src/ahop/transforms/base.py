@@ -1,0 +1,28 @@
+"""What a transform promises."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+from ahop._component import Component
+
+
+class Transform(Component, ABC):
+    """Rows (..., d) to rows (..., d'), each on its own; NaN means not observed.
+
+    Attributes:
+        fills_gaps: the result has no NaN.
+    """
+
+    fills_gaps: bool = False
+
+    @abstractmethod
+    def forward(self, rows: Tensor) -> Tensor: ...
+
+    def dimensions_out(self, dimensions: int) -> int:
+        """How many dimensions a row of so many has behind the transform."""
+        return dimensions
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        transformed: Tensor = super().__call__(rows)
+        return transformed
