@@ -13,8 +13,10 @@ from torch.testing import assert_close
 import ahop
 from ahop._numbers import lowest
 from ahop.calibration import UnknownDetector, score_features
-from ahop.fitting.calibration import best_sharpness, fit_detector, log_loss
+from ahop.fitting.calibration import fit_detector
 from ahop.fitting.crowd import crowd_of
+from ahop.fitting.pool import fit_pool
+from ahop.fitting.posterior import Posterior, Rivals, calibrated, closest_rivals, fit_posterior
 from tests.catalogue import moved_detector
 from tests.strategies import score_rows, seeds
 
@@ -34,7 +36,28 @@ def separable(count: int, patterns: int = 10) -> tuple[Tensor, Tensor]:
     return torch.randn(count, patterns).scatter_add(1, origins[:, None], torch.full((count, 1), 50.0)), origins
 
 
-# The sharpness of a posterior.
+def posterior_fit(
+    scores: Tensor, origins: Tensor, weights: Tensor, log_counts: Tensor | None = None
+) -> tuple[float, Posterior]:
+    """Sharpness and floor of all scores; with counts, those of the origins stand in the first column."""
+    if log_counts is None:
+        return calibrated(closest_rivals([scores], origins), weights)
+    below = scores.double() - scores.double().amax(-1, keepdim=True)
+    count = round(float(log_counts.exp().sum(-1).mean()))
+    return calibrated(Rivals(below.unsqueeze(0), log_counts, count), weights)
+
+
+def best_sharpness(scores: Tensor, origins: Tensor, weights: Tensor, log_counts: Tensor | None = None) -> float:
+    return posterior_fit(scores, origins, weights, log_counts)[0]
+
+
+def log_loss(scores: Tensor, origins: Tensor, beta: float, floor: float = 0.0) -> Tensor:
+    """The slow, readable truth."""
+    posterior = (1 - floor) * torch.softmax(beta * scores.double(), -1) + floor / scores.shape[-1]
+    return -posterior.gather(-1, origins.unsqueeze(-1)).squeeze(-1).log()
+
+
+# The sharpness of a posterior, and its floor.
 
 
 @pytest.mark.parametrize("beta", [1e-6, 0.05, 0.7, 5.0, 1e6])
@@ -111,17 +134,103 @@ def test_a_pattern_that_nothing_is_known_about_does_not_blunt_the_others() -> No
     assert with_it == pytest.approx(best_sharpness(scores, origins, EVEN), rel=0.05)
 
 
-@given(scores=score_rows(), beta=st.sampled_from([0.1, 1.0, 7.0]))
-def test_the_loss_is_that_of_the_posterior(scores: Tensor, beta: float) -> None:
-    origins = torch.arange(len(scores)) % scores.shape[1]
-    expected = torch.nn.functional.cross_entropy(beta * scores, origins, reduction="none")
-    assert_close(log_loss(scores, origins, beta), expected)
+@pytest.mark.parametrize("patterns", [5, 100, 1000])
+def test_the_losses_are_those_of_the_posterior_that_is_answered(patterns: int) -> None:
+    scores, origins = drawn(0.7, count=300, patterns=patterns)
+    beta, fitted = posterior_fit(scores, origins, torch.ones(300))
+    expected = log_loss(scores, origins, beta, fitted.floor)
+    assert_close(fitted.losses, expected, rtol=0, atol=1e-9 if patterns <= 100 else 0.2)
+    assert_close(fitted.losses.mean(), expected.mean(), rtol=0, atol=0.02)
 
 
-@pytest.mark.parametrize("level", [0.0, 1e10, -1e20, lowest(torch.float32)])
-def test_a_tie_costs_its_logarithm_however_large_the_scores(level: float) -> None:
-    losses = log_loss(torch.full((3, 8), level), torch.tensor([0, 3, 7]), 100.0)
-    assert_close(losses, torch.full((3,), log(8), dtype=torch.float64))
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+def test_the_floor_is_the_share_of_pairs_that_the_scores_say_nothing_about(share: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores, origins = drawn(3.0)
+    missed = torch.rand(len(scores), generator=generator) < share
+    origins = torch.where(missed, torch.randint(30, origins.shape, generator=generator), origins)
+    beta, fitted = posterior_fit(scores, origins, EVEN)
+    assert fitted.floor == pytest.approx(share, abs=0.03)
+    assert beta == pytest.approx(3.0, rel=0.2)
+
+
+def test_one_bad_pair_costs_no_more_than_the_floor_allows() -> None:
+    scores, origins = separable(50, patterns=20)
+    scores[0, origins[0]] -= 1000
+    beta, fitted = posterior_fit(scores, origins, torch.ones(50))
+    assert float(fitted.losses.max()) <= -log(fitted.floor / 20) + 1e-9
+    assert float(fitted.losses[1:].mean()) < 0.2
+    assert beta > 0
+
+
+def test_a_pair_more_makes_the_floor_of_few_pairs_no_lie() -> None:
+    floors = [posterior_fit(*separable(count), torch.ones(count))[1].floor for count in (4, 40, 400)]
+    assert floors == sorted(floors, reverse=True)
+    assert floors[0] > 0.05
+
+
+# Pools.
+
+
+def two_views(count: int = 300, patterns: int = 40, seed: int = 0) -> tuple[list[Tensor], Tensor]:
+    """Two independent views of one origin, and one that shows nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    origins = torch.randint(patterns, (count,), generator=generator)
+    signal = torch.zeros(count, patterns).scatter(1, origins[:, None], 2.0)
+    views = [2 * (signal + torch.randn(count, patterns, generator=generator)) for _ in range(2)]
+    return [*views, torch.randn(count, patterns, generator=generator)], origins
+
+
+def calibrated_rivals(scores: list[Tensor], origins: Tensor) -> Rivals:
+    betas = [best_sharpness(each, origins, torch.ones(len(origins))) for each in scores]
+    return closest_rivals(scores, origins).scaled(torch.tensor(betas, dtype=torch.float64))
+
+
+def test_a_pool_takes_who_knows_more_and_leaves_who_knows_nothing() -> None:
+    scores, origins = two_views()
+    trust = torch.ones(len(origins))
+    pool = fit_pool(calibrated_rivals(scores, origins), trust, first=0)
+    assert sorted(pool.members) == [0, 1]
+    assert_close(pool.posterior.weights, torch.ones(2, dtype=torch.float64), rtol=0, atol=0.25)
+    assert min(pool.worth) > 0.3
+
+
+def test_a_member_that_says_the_same_again_is_not_taken() -> None:
+    scores, origins = two_views()
+    pool = fit_pool(calibrated_rivals([scores[0], 3 * scores[0] + 1], origins), torch.ones(len(origins)), first=0)
+    assert pool.members == [0]
+
+
+@given(seed=seeds)
+def test_a_pool_is_never_worse_than_its_best_member_beyond_chance(seed: int) -> None:
+    """Weights are found on some pairs, and judged on others."""
+    scores, origins = two_views(count=120, seed=seed)
+    seen, unseen = slice(0, 40), slice(40, None)
+    trust = torch.ones(40)
+    fits = [posterior_fit(each[seen], origins[seen], trust) for each in scores]
+    best = min(range(3), key=lambda place: float(fits[place][1].losses.sum()))
+    pool = fit_pool(calibrated_rivals([each[seen] for each in scores], origins[seen]), trust, best)
+    weights = zip(pool.posterior.weights.tolist(), pool.members, strict=True)
+    pooled = torch.stack([weight * fits[place][0] * scores[place][unseen] for weight, place in weights]).sum(0)
+    beta, alone = fits[best]
+    difference = log_loss(pooled, origins[unseen], 1.0, pool.posterior.floor) - log_loss(
+        scores[best][unseen], origins[unseen], beta, alone.floor
+    )
+    assert float(difference.mean()) <= 3 * float(difference.std()) / len(difference) ** 0.5
+
+
+@given(seed=seeds, members=st.integers(1, 3))
+def test_no_weights_nearby_make_the_objective_fall(seed: int, members: int) -> None:
+    scores, origins = two_views(count=60, patterns=10, seed=seed)
+    rivals, trust = calibrated_rivals(scores[:members], origins), torch.ones(60)
+    found = fit_posterior(rivals, trust, 1.0)
+    assert bool((found.weights >= 0).all())
+    for direction in torch.randn(8, members, dtype=torch.float64):
+        moved = (found.weights + 0.05 * direction).clamp_min(0)
+        shares = torch.softmax(torch.einsum("kmt,k->mt", rivals.scores, moved) + rivals.log_counts, -1)[:, 0]
+        losses = -((1 - found.floor) * shares + found.floor / rivals.count).log()
+        now = float(found.losses.sum() + found.weights.sum())
+        assert float(losses.sum() + moved.sum()) >= now - 1e-3
 
 
 @pytest.mark.parametrize("times", [1, 20])

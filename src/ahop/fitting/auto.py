@@ -1,8 +1,9 @@
-"""Which similarity suits the pairs? Each is judged on pairs whose origins it has not seen."""
+"""Which similarities suit the pairs? Each is judged on pairs whose origins it has not seen, and the best are pooled."""
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -12,19 +13,26 @@ from ahop._numbers import distinct
 from ahop._typing import Patterns
 from ahop.calibration import UnknownDetector
 from ahop.errors import InvalidValueError
-from ahop.fitting.calibration import best_sharpness, detector_of, fit_detector, log_loss
-from ahop.fitting.candidates import CANDIDATES, Candidate, Lesson, debiased
+from ahop.fitting.calibration import detector_of, fit_detector
+from ahop.fitting.candidates import CANDIDATES, Candidate, debiased, own_candidates
 from ahop.fitting.crowd import crowd_of, pairs_to_scan
-from ahop.fitting.report import Corruption, Trial
+from ahop.fitting.lesson import Lesson
+from ahop.fitting.pool import Pool, fit_pool
+from ahop.fitting.posterior import Rivals, behind, calibrated, closest_rivals
+from ahop.fitting.report import Corruption, Member, Trial
+from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
+from ahop.similarities.pooled import PooledSimilarity, worst_for_unknown
 from ahop.variants.base import Pairs
 
-# Where fits are dear, fewer folds have to do.
-FOLDS, FEW_FOLDS, DEAR = 5, 3, 1 << 18
+# Folds for few pairs, and for many: these are as good to learn from with a third of them held out.
+FOLDS, FEW_FOLDS, MANY_PAIRS = 5, 3, 200
 # Fewer origins cannot be split into some to learn from and some to judge by.
 LEAST_ORIGINS = 4
 # Standard errors that a candidate may be behind the best and still be as good within chance.
-CHANCE = 2.0
+CHANCE = 1.0
+# After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out.
+LEAST_JUDGED, HOPELESS, CLEARLY = 8, 0.5, 2.0
 # A mixture describes the copies if its log-loss is within this of the best.
 TOLERATED = 0.1
 # Pairs that judge, and stored patterns that they are told apart from: neither grows with the memory.
@@ -33,14 +41,36 @@ JUDGED_PAIRS, MOST_RIVALS, LEAST_RIVALS, WORK = 1024, 2048, 256, 1 << 28
 
 @dataclass(frozen=True)
 class Choice:
-    """The similarity that was chosen, fitted to all pairs, and everything that was learned on the way."""
+    """The similarity that was chosen, fitted to all pairs, and everything that was learned on the way.
+
+    Attributes:
+        name: of the chosen one, or of the members of the pool.
+        candidates: the chosen one, or the members of the pool.
+        weights: of the members, by which their scores are multiplied.
+        tie: what was as good within chance, and passed over; None if nothing was.
+    """
 
     similarity: Similarity
-    beta: float
+    separation: Softmax
     detector: UnknownDetector | None
     trials: tuple[Trial, ...]
+    members: tuple[Member, ...]
     lesson: Lesson
-    candidate: Candidate
+    candidates: tuple[Candidate, ...]
+    weights: tuple[float, ...]
+    name: str
+    log_loss: float
+    accuracy: float
+    tie: str | None = None
+
+    def learned_from(self, lesson: Lesson) -> Similarity:
+        """The same choice, fitted to other pairs."""
+        return _together([each.learn(lesson) for each in self.candidates], self.candidates, self.weights)
+
+
+def wanted_candidates(names: Sequence[str] | None, brought: Sequence[object]) -> list[Candidate]:
+    """All of ours, or those named, and what somebody brought."""
+    return [each for each in CANDIDATES if names is None or each.name in names] + own_candidates(brought)
 
 
 def describe_corruption(lesson: Lesson, trials: Sequence[Trial]) -> Corruption:
@@ -66,33 +96,58 @@ def describe_corruption(lesson: Lesson, trials: Sequence[Trial]) -> Corruption:
     )
 
 
-def choose(patterns: Patterns, pairs: Pairs, names: Sequence[str] | None, seed: int, progress: bool) -> Choice:
-    """The candidate with the least held-out log-loss, refitted to all pairs; of all, or of those named.
+def choose(
+    lesson: Lesson, patterns: Patterns, pairs: Pairs, wanted: Sequence[Candidate], seed: int, bar: "tqdm[Any]"
+) -> Choice:
+    """The candidate with the least held-out log-loss, or a pool of several that does better, refitted to all pairs.
 
     Of those that are as good within chance, the first in the order of `CANDIDATES`.
     """
-    lesson = _lesson(patterns, pairs, seed)
-    wanted = [each for each in CANDIDATES if (names is None or each.name in names) and each.suits(lesson)]
-    folds = _folds(lesson.origins, FOLDS if lesson.copies.numel() <= DEAR else FEW_FOLDS, seed)
+    folds = folds_of(lesson, seed)
     if folds is None:
         return _fall_back(lesson)
     judged = _judged(len(lesson), seed)
-    outcomes = []
     parts = [_Part(lesson, judged, folds, fold) for fold in range(int(folds.max()) + 1)]
-    weights = lesson.trusted[judged]
-    with tqdm(total=len(wanted), desc="compare", unit="model", disable=not progress) as bar:
-        for candidate in wanted:
-            bar.set_postfix_str(candidate.name)
-            outcome = _judge(candidate, parts, lesson, judged, weights, may_fail=len(wanted) > 1)
-            outcomes += [outcome] if outcome is not None else []
-            bar.update()
-    best = _preferred(outcomes, weights)
+    trust = lesson.trusted[judged].double()
+    bar.total = len(wanted) * len(parts)
+    outcomes = _judge(wanted, parts, lesson, judged, trust, bar)
+    best, tie = _preferred(outcomes, trust)
+    pool = _pool(outcomes, best, lesson.origins[judged], trust)
+    members = [outcomes[place] for place in pool.members]
+    bar.set_postfix_str("fit to all pairs")
+    chosen = tuple(each.candidate for each in members)
+    weights = tuple(
+        float(weight) * each.trial.beta for weight, each in zip(pool.posterior.weights, members, strict=True)
+    )
+    scores = _pooled([each.scores for each in members], chosen, weights)
     if len(patterns) > len(lesson.patterns):
-        beta, detector = _among_all(best, parts, patterns, pairs.origins, lesson, judged, seed)
+        pooled = [[each.learned[fold] for each in members] for fold in range(len(parts))]
+        judges = [_together(learned, chosen, weights) for learned in pooled]
+        separation, detector = _among_all(judges, parts, patterns, pairs.origins, lesson, judged, seed)
     else:
-        beta, detector = best.trial.beta, fit_detector(best.scores, lesson.origins[judged], weights)
-    trials = tuple(sorted((each.trial for each in outcomes), key=lambda each: each.log_loss))
-    return Choice(best.candidate.learn(lesson), beta, detector, trials, lesson, best.candidate)
+        origins = lesson.origins[judged]
+        beta, posterior = calibrated(closest_rivals([scores], origins), trust)
+        separation, detector = Softmax(beta, posterior.floor), fit_detector(scores, origins, trust)
+    learned = _together([each.learn(lesson) for each in chosen], chosen, weights)
+    total = trust.sum().clamp_min(1e-12)
+    hits = (scores.argmax(-1) == lesson.origins[judged]).double()
+    return Choice(
+        learned,
+        separation,
+        detector,
+        tuple(sorted((each.trial for each in outcomes), key=lambda each: each.log_loss)),
+        tuple(
+            Member(each.trial.name, float(weight), worth)
+            for each, weight, worth in zip(members, pool.posterior.weights, pool.worth, strict=True)
+        ),
+        lesson,
+        chosen,
+        weights,
+        " + ".join(each.trial.name for each in members),
+        float((pool.posterior.losses * trust).sum() / total),
+        float((hits * trust).sum() / total),
+        tie,
+    )
 
 
 class _Part:
@@ -101,7 +156,9 @@ class _Part:
     def __init__(self, lesson: Lesson, judged: Tensor, folds: Tensor, fold: int) -> None:
         self.lesson = lesson.part((folds != fold).nonzero().squeeze(-1))
         self.places = (folds[judged] == fold).nonzero().squeeze(-1)
-        self.copies = lesson.copies[judged[self.places]]
+        rows = judged[self.places]
+        groups = None if lesson.groups is None else lesson.groups[rows]
+        self.copies = self.lesson.aligned(lesson.recorded[rows], groups)
 
 
 @dataclass(frozen=True)
@@ -113,69 +170,161 @@ class _Outcome:
     trial: Trial
     scores: Tensor
     losses: Tensor
-
-
-def _preferred(outcomes: list[_Outcome], weights: Tensor) -> _Outcome:
-    """The first, in the order of the candidates, that is not worse than the best by more than chance would explain."""
-    best = min(outcomes, key=lambda each: each.trial.log_loss)
-    shares = weights.double() / weights.double().sum().clamp_min(1e-12)
-    for each in outcomes:
-        behind = each.losses - best.losses
-        mean = (behind * shares).sum()
-        error = ((behind - mean).square() * shares).sum().sqrt() / max(1, len(behind) - 1) ** 0.5
-        if mean <= CHANCE * error:
-            return each
-    return best
+    rivals: Rivals
 
 
 def _judge(
-    candidate: Candidate, parts: list[_Part], lesson: Lesson, judged: Tensor, weights: Tensor, may_fail: bool
-) -> _Outcome | None:
+    wanted: Sequence[Candidate],
+    parts: list[_Part],
+    lesson: Lesson,
+    judged: Tensor,
+    trust: Tensor,
+    bar: "tqdm[Any]",
+) -> list[_Outcome]:
+    """Every candidate on every fold; those that are hopeless after the first are left out of the others."""
+    scores: dict[str, Tensor] = {}
+    learned: dict[str, list[Similarity]] = {}
+    origins, left = lesson.origins[judged], list(wanted)
+    for number, part in enumerate(parts):
+        for candidate in list(left):
+            bar.set_postfix_str(f"{candidate.name}, fold {number + 1} of {len(parts)}")
+            of_fold = _scores_of(candidate, part, lesson, may_fail=len(wanted) > 1)
+            bar.update()
+            if of_fold is None:
+                left.remove(candidate)
+                bar.update(len(parts) - number - 1)
+                continue
+            if number == 0:
+                scores[candidate.name] = lesson.patterns.new_empty(len(judged), len(lesson.patterns))
+            learned.setdefault(candidate.name, []).append(of_fold[0])
+            scores[candidate.name][part.places] = of_fold[1]
+        if number == 0 and len(part.places) >= LEAST_JUDGED:
+            hopeful = _hopeful(left, scores, origins[part.places], part.places, trust[part.places])
+            bar.update((len(left) - len(hopeful)) * (len(parts) - 1))
+            left = hopeful
+    return [_outcome(each, learned[each.name], scores[each.name], origins, trust) for each in left]
+
+
+def _scores_of(candidate: Candidate, part: _Part, lesson: Lesson, may_fail: bool) -> tuple[Similarity, Tensor] | None:
     """None for what these pairs cannot teach, where there is something else to choose."""
-    scores = lesson.patterns.new_empty(len(judged), len(lesson.patterns))
     try:
         with torch.no_grad():
-            learned = [candidate.learn(part.lesson) for part in parts]
-            for similarity, part in zip(learned, parts, strict=True):
-                if len(part.places):
-                    scores[part.places] = similarity(lesson.patterns, part.copies)
+            similarity = candidate.learn(part.lesson)
+            scores = similarity(lesson.patterns, part.copies).to(lesson.patterns.dtype)
     except InvalidValueError:
         if not may_fail:
             raise
         return None
     if may_fail and not bool(torch.isfinite(scores).all()):
         return None
-    return _outcome(candidate, learned, scores, lesson.origins[judged], weights)
+    return similarity, scores
+
+
+def _hopeful(
+    candidates: list[Candidate], scores: dict[str, Tensor], origins: Tensor, places: Tensor, trust: Tensor
+) -> list[Candidate]:
+    """Those that are not behind the best by far, and beyond doubt."""
+    losses = {}
+    for each in candidates:
+        _, posterior = calibrated(closest_rivals([scores[each.name][places]], origins), trust)
+        losses[each.name] = posterior.losses
+    total = trust.sum().clamp_min(1e-12)
+    best = min(losses.values(), key=lambda each: float((each * trust).sum() / total))
+    kept = []
+    for each in candidates:
+        mean, error = behind(losses[each.name], best, trust)
+        if mean <= max(HOPELESS, CLEARLY * error):
+            kept.append(each)
+    return kept
+
+
+def _outcome(
+    candidate: Candidate, learned: list[Similarity], scores: Tensor, origins: Tensor, trust: Tensor
+) -> _Outcome:
+    rivals = closest_rivals([scores], origins)
+    beta, posterior = calibrated(rivals, trust)
+    hits, total = (scores.argmax(-1) == origins).double(), trust.sum().clamp_min(1e-12)
+    loss, accuracy = (float((values * trust).sum() / total) for values in (posterior.losses, hits))
+    trial = Trial(candidate.name, loss, accuracy, beta, posterior.floor)
+    return _Outcome(candidate, learned, trial, scores, posterior.losses, rivals)
+
+
+def _preferred(outcomes: list[_Outcome], trust: Tensor) -> tuple[int, str | None]:
+    """The first, in the order of the candidates, that is not worse than the best by more than chance would explain."""
+    best = min(outcomes, key=lambda each: each.trial.log_loss)
+    for place, each in enumerate(outcomes):
+        mean, error = behind(each.losses, best.losses, trust)
+        if mean <= CHANCE * error:
+            if each is best:
+                return place, None
+            return place, (
+                f"{each.trial.name} was preferred to {best.trial.name}, whose log-loss is less by {mean:.2f}: no more "
+                f"than chance explains ({error:.2f})"
+            )
+    return outcomes.index(best), None
+
+
+def _pool(outcomes: list[_Outcome], best: int, origins: Tensor, trust: Tensor) -> Pool:
+    """What answers best together, told apart from the rivals that are close for any of them."""
+    betas = torch.tensor([each.trial.beta for each in outcomes], dtype=torch.float64)
+    rivals = outcomes[0].rivals
+    if len(outcomes) > 1:
+        scores = [worst_for_unknown(each.scores)[0] for each in outcomes]
+        near = torch.zeros_like(scores[0])
+        for each, beta in zip(scores, betas.tolist(), strict=True):
+            near += torch.softmax(beta * (each - each.amax(-1, keepdim=True)), -1)
+        rivals = closest_rivals(scores, origins, near)
+    return fit_pool(rivals.scaled(betas), trust, best)
+
+
+def _is_single(candidates: Sequence[Candidate]) -> bool:
+    """Whether there is no pool: what is no log-likelihood is brought to that scale by a pool of one."""
+    return len(candidates) == 1 and candidates[0].is_evidence
+
+
+def _pooled(scores: list[Tensor], candidates: Sequence[Candidate], weights: Sequence[float]) -> Tensor:
+    if _is_single(candidates):
+        return scores[0]
+    parts = [weight * worst_for_unknown(each)[0] for weight, each in zip(weights, scores, strict=True)]
+    return torch.stack(parts).sum(0)
+
+
+def _together(learned: list[Similarity], candidates: Sequence[Candidate], weights: Sequence[float]) -> Similarity:
+    if _is_single(candidates):
+        return learned[0]
+    pool = PooledSimilarity(learned, [each.name for each in candidates])
+    pool.weights.copy_(torch.tensor(weights, dtype=torch.float64))
+    return pool
 
 
 def _among_all(
-    best: _Outcome, parts: list[_Part], patterns: Patterns, origins: Tensor, lesson: Lesson, judged: Tensor, seed: int
-) -> tuple[float, UnknownDetector]:
+    judges: list[Similarity],
+    parts: list[_Part],
+    patterns: Patterns,
+    origins: Tensor,
+    lesson: Lesson,
+    judged: Tensor,
+    seed: int,
+) -> tuple[Softmax, UnknownDetector]:
     """Sharpness and detector for all patterns: among those that were drawn, nearly every copy finds its origin."""
     count = min(len(judged), pairs_to_scan(patterns))
     some = torch.linspace(0, len(judged) - 1, count).long()
     fold = torch.empty(len(judged), dtype=torch.long)
+    copies = lesson.copies[judged].clone()
     for number, part in enumerate(parts):
         fold[part.places] = number
-    judges = [best.learned[number] for number in fold[some].tolist()]
+        copies[part.places] = part.copies
     asked = judged[some]
-    crowd = crowd_of(patterns, origins[asked], lesson.copies[asked], debiased(lesson), judges, seed)
-    weights, first = lesson.trusted[asked], torch.zeros_like(crowd.own[:, 0], dtype=torch.long)
-    beta = best_sharpness(crowd.scores, first, weights, crowd.log_counts)
-    return beta, detector_of(crowd.features(with_origin=True), crowd.features(with_origin=False), weights)
+    chosen = [judges[number] for number in fold[some].tolist()]
+    crowd = crowd_of(patterns, origins[asked], copies[some], debiased(lesson), chosen, seed)
+    trust, scores = lesson.trusted[asked].double(), crowd.scores.double()
+    rivals = Rivals((scores - scores.amax(-1, keepdim=True)).unsqueeze(0), crowd.log_counts, len(patterns))
+    beta, posterior = calibrated(rivals, trust)
+    detector = detector_of(crowd.features(with_origin=True), crowd.features(with_origin=False), trust)
+    return Softmax(beta, posterior.floor), detector
 
 
-def _outcome(
-    candidate: Candidate, learned: list[Similarity], scores: Tensor, origins: Tensor, weights: Tensor
-) -> _Outcome:
-    beta = best_sharpness(scores, origins, weights)
-    hits, losses = (scores.argmax(-1) == origins).double(), log_loss(scores, origins, beta)
-    total = weights.sum().clamp_min(1e-12)
-    loss, accuracy = (float((values * weights).sum() / total) for values in (losses, hits))
-    return _Outcome(candidate, learned, Trial(candidate.name, loss, accuracy, beta), scores, losses)
-
-
-def _lesson(patterns: Patterns, pairs: Pairs, seed: int) -> Lesson:
+def lesson_of(patterns: Patterns, pairs: Pairs, groups: Tensor | None, seed: int) -> Lesson:
     """The pairs, beside as many stored patterns as the work allows: all origins, and others drawn at random."""
     origins, places = distinct(pairs.origins)
     judged = max(1, min(len(pairs), JUDGED_PAIRS))
@@ -188,16 +337,18 @@ def _lesson(patterns: Patterns, pairs: Pairs, seed: int) -> Lesson:
     rows = distinct(torch.cat([origins.cpu(), drawn]))[0]
     place = torch.searchsorted(rows, origins.cpu())[places.cpu()]
     stored = patterns[rows.to(patterns.device)].detach()
-    return Lesson(stored, place.to(stored.device), pairs.queries.detach(), torch.ones(len(pairs)).to(stored))
+    weights = torch.ones(len(pairs)).to(stored)
+    return Lesson(stored, place.to(stored.device), pairs.queries.detach(), weights, groups)
 
 
-def _folds(origins: Tensor, count: int, seed: int) -> Tensor | None:
+def folds_of(lesson: Lesson, seed: int) -> Tensor | None:
     """The fold of each pair: copies of one origin stay together. None if there are too few origins."""
-    different, places = distinct(origins)
+    different, places = distinct(lesson.origins)
     if len(different) < LEAST_ORIGINS:
         return None
+    count = min(FOLDS if len(lesson) < MANY_PAIRS else FEW_FOLDS, len(different))
     order = torch.randperm(len(different), generator=Generator().manual_seed(seed))
-    return (order % min(count, len(different)))[places]
+    return (order % count)[places]
 
 
 def _judged(count: int, seed: int) -> Tensor:
@@ -210,12 +361,14 @@ def _fall_back(lesson: Lesson) -> Choice:
     fixed = [each for each in CANDIDATES if each.is_fixed]
     different = len(distinct(lesson.origins)[0])
     if len(lesson):
-        trials = []
-        for each in fixed:
-            scores = each.learn(lesson)(lesson.patterns, lesson.copies)
-            trials.append(_outcome(each, [], scores, lesson.origins, lesson.weights).trial)
+        trust = lesson.weights.double()
+        scores = [each.learn(lesson)(lesson.patterns, lesson.copies) for each in fixed]
+        trials = [
+            _outcome(each, [], of_each, lesson.origins, trust).trial
+            for each, of_each in zip(fixed, scores, strict=True)
+        ]
     else:
-        trials = [Trial(each.name, float("nan"), float("nan"), 1.0) for each in fixed]
+        trials = [Trial(each.name, float("nan"), float("nan"), 1.0, 0.0) for each in fixed]
     best = min(range(len(fixed)), key=lambda number: trials[number].log_loss) if different > 1 else 0
     warnings.warn(
         f"{len(lesson)} pairs of {different} different origins are too few to learn a corruption from; at least "
@@ -224,5 +377,16 @@ def _fall_back(lesson: Lesson) -> Choice:
         UserWarning,
         stacklevel=5,
     )
-    ordered = tuple(sorted(trials, key=lambda each: each.log_loss))
-    return Choice(fixed[best].learn(lesson), 1.0, None, ordered, lesson, fixed[best])
+    return Choice(
+        fixed[best].learn(lesson),
+        Softmax(),
+        None,
+        tuple(sorted(trials, key=lambda each: each.log_loss)),
+        (Member(fixed[best].name, 1.0, 0.0),),
+        lesson,
+        (fixed[best],),
+        (1.0,),
+        fixed[best].name,
+        trials[best].log_loss,
+        trials[best].accuracy,
+    )

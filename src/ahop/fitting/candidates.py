@@ -1,98 +1,90 @@
-"""What can be learned from pairs, each by the fit that suits it."""
+"""What can be learned from pairs, each by the fit that suits it; and the metrics that practitioners use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from math import e
 
 import torch
 from torch import Tensor
 
 from ahop._numbers import distinct
-from ahop.fitting.additive import Counts, count_pairs
+from ahop.errors import KindError
 from ahop.fitting.convex import ConvexSolver
-from ahop.fitting.mixture import Form, MixtureFit, best_form, fit_mixture
+from ahop.fitting.lesson import Lesson
 from ahop.fitting.nuisance import fit_nuisance
 from ahop.fitting.pairs import GivenPairs
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
 from ahop.similarities.adaptive import AdaptiveSimilarity
+from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import DecomposableSimilarity, Similarity
+from ahop.similarities.callable import CallableSimilarity
+from ahop.similarities.correlation import CorrelationSimilarity
+from ahop.similarities.cosine import CosineSimilarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
+from ahop.similarities.sorensen import SorensenSimilarity
+from ahop.similarities.transformed import TransformedSimilarity
+from ahop.transforms.base import Transform
+from ahop.transforms.difference import DifferenceTransform
+from ahop.transforms.power import PowerTransform
+from ahop.transforms.snv import SNVTransform
 from ahop.variants.base import Pairs
 
 # A footprint is told apart from other patterns, and sorting is dear: it sees this many pairs, patterns, dimensions.
 FOOTPRINT_PAIRS, FOOTPRINT_PATTERNS, FOOTPRINT_DIMENSIONS = 256, 256, 256
 # Of each pair's rivals, those that are closest are worth learning from.
 HARDEST = 4
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """Pairs to learn from, and some stored patterns to tell the origins from.
-
-    Attributes:
-        patterns: (p, d) a part of the stored ones that holds every origin.
-        origins: (m,) rows of it.
-        copies: (m, d).
-        weights: (m,) how much each pair counts.
-        given_form: of the mixture, if it is known already.
-    """
-
-    patterns: Tensor
-    origins: Tensor
-    copies: Tensor
-    weights: Tensor
-    given_form: Form | None = None
-
-    def __len__(self) -> int:
-        return len(self.copies)
-
-    @property
-    def originals(self) -> Tensor:
-        return self.patterns[self.origins]
-
-    @cached_property
-    def form(self) -> Form:
-        if self.given_form is not None:
-            return self.given_form
-        return best_form(self.originals.double(), self.copies.double(), self.weights.double())
-
-    @cached_property
-    def mixture(self) -> MixtureFit:
-        return fit_mixture(self.originals, self.copies, self.weights, self.form)
-
-    @cached_property
-    def trusted(self) -> Tensor:
-        """The weights of the pairs, less where a copy looks like it stands beside the wrong origin."""
-        return self.weights * self.mixture.trust.to(self.weights)
-
-    @cached_property
-    def counts(self) -> Counts:
-        """How often values meet: what all additive tables are made of."""
-        return count_pairs(self.originals, self.copies, self.trusted, self.mixture.variant.shift)
-
-    def part(self, rows: Tensor) -> "Lesson":
-        return Lesson(self.patterns, self.origins[rows], self.copies[rows], self.weights[rows], self.form)
-
-    def weighted(self, weights: Tensor) -> "Lesson":
-        """The same pairs as they count for somebody else, to whom another form may fit."""
-        return Lesson(self.patterns, self.origins, self.copies, weights)
+# Tables of each dimension need this many pairs of values in it.
+OWN_TABLE = 30.0
+# Where more is missing, what a nuisance knows of how dimensions move together is of no use.
+MOST_MISSING = 0.5
+# Below the least value by this share of the range nothing is heard at all.
+MARGIN = 0.01
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to be similar: its name, and how it is learned; up to how many dimensions, if that is dear."""
+    """One way to be similar.
+
+    Attributes:
+        learn: the similarity from pairs.
+        is_fixed: nothing is learned.
+        suits: whether it is worth trying on these pairs.
+        is_evidence: its scores are log-likelihoods, or distances that are read as such; else they are calibrated first.
+    """
 
     name: str
     learn: Callable[[Lesson], Similarity]
     is_fixed: bool = False
-    most_dimensions: int | None = None
+    suits: Callable[[Lesson], bool] = lambda lesson: True
+    is_evidence: bool = True
 
-    def suits(self, lesson: Lesson) -> bool:
-        return self.most_dimensions is None or lesson.copies.shape[1] <= self.most_dimensions
+
+def own_candidates(brought: Sequence[object]) -> list[Candidate]:
+    """Similarities, or functions of (patterns, queries), that somebody brought."""
+    found: list[Candidate] = []
+    for each in brought:
+        if isinstance(each, Similarity):
+            similarity, name = each, type(each).__name__
+        elif callable(each):
+            name = getattr(each, "__name__", type(each).__name__)
+            similarity = CallableSimilarity(each, name)
+        else:
+            raise KindError(
+                f"`candidates` must be similarities, or functions (patterns, queries) -> scores; got {each!r}. To "
+                "choose among those of ahop, name them by `similarity`."
+            )
+        taken = [candidate.name for candidate in (*CANDIDATES, *found)]
+        name = name if name not in taken else f"{name} {len(found) + 1}"
+        found.append(Candidate(name, _constant(similarity), is_fixed=True, is_evidence=False))
+    return found
+
+
+def _constant(similarity: Similarity) -> Callable[[Lesson], Similarity]:
+    return lambda lesson: similarity
 
 
 def _additive(rank: int) -> Callable[[Lesson], Similarity]:
@@ -117,11 +109,11 @@ def _footprint(lesson: Lesson) -> Similarity:
     bases: list[DecomposableSimilarity] = [_moved(EuclideanSimilarity(), lesson), _moved(DotSimilarity(), lesson)]
     similarity = AdaptiveSimilarity(lesson.copies.shape[1], bases)
     kept = (lesson.trusted > 0.5 * lesson.trusted.max()).nonzero().squeeze(-1)[:FOOTPRINT_PAIRS]
-    part = lesson.part(kept)
-    rows = _rivals(debiased(lesson), part)
-    memory = AssociativeMemory(part.patterns[rows], similarity)
-    place = torch.searchsorted(rows, part.origins)
-    ConvexSolver(tolerance=1e-4).solve(memory, GivenPairs(Pairs(place, part.copies)), progress=False)
+    origins, copies = lesson.origins[kept], lesson.copies[kept]
+    rows = _rivals(debiased(lesson), lesson.patterns, origins, copies)
+    memory = AssociativeMemory(lesson.patterns[rows], similarity)
+    place = torch.searchsorted(rows, origins)
+    ConvexSolver(tolerance=1e-4).solve(memory, GivenPairs(Pairs(place, copies)), progress=False)
     return similarity
 
 
@@ -131,23 +123,75 @@ def _moved(base: DecomposableSimilarity, lesson: Lesson) -> DebiasedSimilarity:
     return moved
 
 
-def _rivals(similarity: Similarity, lesson: Lesson) -> Tensor:
+def _rivals(similarity: Similarity, patterns: Tensor, origins: Tensor, copies: Tensor) -> Tensor:
     """Rows of the patterns to tell origins from: these themselves, and those that their copies are close to."""
-    closest = similarity(lesson.patterns, lesson.copies).topk(min(HARDEST, len(lesson.patterns)), dim=-1).indices
-    origins, _ = distinct(lesson.origins)
-    others, _ = distinct(closest[~torch.isin(closest, origins)])
-    return distinct(torch.cat([origins, others[:FOOTPRINT_PATTERNS]]))[0]
+    closest = similarity(patterns, copies).topk(min(HARDEST, len(patterns)), dim=-1).indices
+    own, _ = distinct(origins)
+    others, _ = distinct(closest[~torch.isin(closest, own)])
+    return distinct(torch.cat([own, others[:FOOTPRINT_PATTERNS]]))[0]
 
+
+def _behind(transform: Transform, learn: Callable[[Lesson], Similarity]) -> Callable[[Lesson], Similarity]:
+    return lambda lesson: TransformedSimilarity(learn(lesson.transformed(transform)), transform)
+
+
+def _heard(base: Callable[[], Similarity], exponent: float) -> Callable[[Lesson], Similarity]:
+    """Of strengths above the least one, what is missing not heard at all, once the shift is off."""
+
+    def learn(lesson: Lesson) -> Similarity:
+        values = torch.cat([lesson.patterns.flatten(), lesson.copies.flatten()])
+        known = values[~values.isnan()]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        margin = MARGIN * (high - low) or 1.0
+        transform = PowerTransform(low - margin, max(high, low + margin), exponent, missing=0.0)
+        aligned = AlignedSimilarity(TransformedSimilarity(base(), transform), lesson.copies.shape[1])
+        aligned.offset.copy_(lesson.mixture.variant.shift)
+        return aligned
+
+    return learn
+
+
+def _has_gaps(lesson: Lesson) -> bool:
+    return lesson.missing > MARGIN
+
+
+def _is_whole(lesson: Lesson) -> bool:
+    return lesson.missing <= MOST_MISSING
+
+
+def _fills_tables(lesson: Lesson) -> bool:
+    return float((~lesson.copies.isnan()).sum()) >= OWN_TABLE * lesson.copies.shape[1]
+
+
+def _is_narrow(lesson: Lesson) -> bool:
+    return lesson.copies.shape[1] <= FOOTPRINT_DIMENSIONS
+
+
+def _are_curves(lesson: Lesson) -> bool:
+    return lesson.are_curves
+
+
+SNV, DIFFERENCE = SNVTransform(), DifferenceTransform()
 
 # In the order in which they are preferred where pairs cannot tell them apart: the more they know, the earlier.
 CANDIDATES = (
     Candidate("mixture", _mixture),
     Candidate("additive", _additive(rank=1)),
-    Candidate("additive by dimension", _additive(rank=4)),
+    Candidate("additive by dimension", _additive(rank=4), suits=_fills_tables),
     Candidate("debiased", debiased),
     Candidate("euclidean", lambda lesson: EuclideanSimilarity(), is_fixed=True),
-    Candidate("nuisance", _nuisance),
-    Candidate("footprint", _footprint, most_dimensions=FOOTPRINT_DIMENSIONS),
+    Candidate("nuisance", _nuisance, suits=_is_whole),
+    Candidate("snv_nuisance", _behind(SNV, _nuisance), suits=_are_curves),
+    Candidate("difference_nuisance", _behind(DIFFERENCE, _nuisance), suits=_are_curves),
+    Candidate("snv_mixture", _behind(SNV, _mixture), suits=_are_curves),
+    Candidate("difference_mixture", _behind(DIFFERENCE, _mixture), suits=_are_curves),
+    Candidate("footprint", _footprint, suits=_is_narrow),
+    Candidate("sorensen", _heard(SorensenSimilarity, 1.0), is_evidence=False),
+    Candidate("powed_sorensen", _heard(SorensenSimilarity, e), suits=_has_gaps, is_evidence=False),
+    Candidate("heard_cosine", _heard(CosineSimilarity, 1.0), suits=_has_gaps, is_evidence=False),
+    Candidate("powed_cosine", _heard(CosineSimilarity, e), suits=_has_gaps, is_evidence=False),
     Candidate("manhattan", lambda lesson: ManhattanSimilarity(), is_fixed=True),
     Candidate("dot", lambda lesson: DotSimilarity(), is_fixed=True),
+    Candidate("cosine", lambda lesson: CosineSimilarity(), is_fixed=True, is_evidence=False),
+    Candidate("correlation", lambda lesson: CorrelationSimilarity(), is_fixed=True, is_evidence=False),
 )

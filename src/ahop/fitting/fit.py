@@ -1,26 +1,27 @@
 """The one verb: fit."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from torch import nn
+from tqdm.auto import tqdm
 
 from ahop._checks import as_group_names, check_choice, check_count
 from ahop._typing import Array
 from ahop.errors import KindError
-from ahop.fitting.auto import choose, describe_corruption
-from ahop.fitting.candidates import CANDIDATES
+from ahop.fitting.auto import choose, describe_corruption, lesson_of, wanted_candidates
+from ahop.fitting.candidates import CANDIDATES, Candidate
 from ahop.fitting.convex import ConvexSolver
 from ahop.fitting.gradient import AdamSolver
-from ahop.fitting.groups import learn_groups
+from ahop.fitting.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.report import FitReport
 from ahop.fitting.spreading import SeparationSolver
+from ahop.fitting.threads import few_threads
 from ahop.memory import AssociativeMemory
-from ahop.separations.softmax import Softmax
-from ahop.similarities.base import LinearSimilarity
+from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.variants.base import Pairs, Variant
 
 Solver: TypeAlias = ConvexSolver | AdamSolver | SeparationSolver
@@ -34,7 +35,8 @@ def fit(
     *,
     pairs: Pairs | tuple[Array, Array] | None = None,
     variant: Variant | None = None,
-    similarity: str | None = None,
+    similarity: str | Sequence[str] | None = None,
+    candidates: Sequence[Similarity | Callable[[Any, Any], Any]] = (),
     solver: Literal["convex", "adam", "separation"] | Solver | None = None,
     groups: Sequence[object] | None = None,
     samples: int = 1024,
@@ -47,10 +49,13 @@ def fit(
         memory: bare patterns (n, d), NaN where nothing was observed; or a memory, whose own similarity is fitted.
         pairs: (origins, copies): row of the stored pattern, and what became of it.
         variant: draw pairs from this distribution instead.
-        similarity: "auto", the default for bare patterns, compares what can be learned (and the fixed metrics) on
-            pairs whose origins were held out, takes the best and calibrates it. Or the name of one of them:
-            "euclidean", "manhattan", "dot", "debiased", "mixture", "additive", "additive by dimension", "nuisance",
-            "footprint".
+        similarity: "auto", the default for bare patterns, compares what can be learned, and the metrics that
+            practitioners use, on pairs whose origins were held out; takes the best, or a pool of several that does
+            better, and calibrates it. Or the name of one of them, or several names to choose among: "mixture",
+            "additive", "additive by dimension", "nuisance", "footprint", "debiased", "euclidean", "manhattan", "dot",
+            "cosine", "correlation", "sorensen" and others that the documentation lists.
+        candidates: metrics of your own, to be tried and pooled beside ours: similarities, or functions of (patterns,
+            queries) that answer scores (b, n), larger for closer. They need not be probabilities.
         solver: for a memory's own similarity, by name or with settings. Default: "convex" where the similarity is
             linear in its coefficients, as footprints are, else "adam", the paper's recipe. "separation" is K-Hop's own
             and needs no pairs.
@@ -70,12 +75,17 @@ def fit(
     fitted = memory.copy() if isinstance(memory, AssociativeMemory) else AssociativeMemory(memory)
     check_count("samples", samples)
     started = time.perf_counter()
-    if similarity is not None or (bare and solver is None):
-        name = check_choice("similarity", similarity or "auto", SIMILARITIES)
+    if similarity is not None or candidates or (bare and solver is None):
         if solver is not None:
-            raise KindError("`similarity` brings its own fit; leave `solver` out, or give a memory with a similarity.")
+            raise KindError(
+                "`similarity` and `candidates` bring their own fit; leave `solver` out, or give a memory with a "
+                "similarity."
+            )
+        given = ["auto"] if similarity is None else [similarity] if isinstance(similarity, str) else list(similarity)
+        names = [check_choice("similarity", name, SIMILARITIES) for name in given]
+        wanted = wanted_candidates(None if "auto" in names else names, candidates)
         source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
-        report = _learn(fitted, source.draw(), name, groups, seed, progress)
+        report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
     else:
         report = _solve(fitted, solver, pairs, variant, groups, samples, seed, progress)
     fitted.report = replace(report, seconds=time.perf_counter() - started)
@@ -83,32 +93,47 @@ def fit(
 
 
 def _learn(
-    memory: AssociativeMemory, pairs: Pairs, name: str, groups: Sequence[object] | None, seed: int, progress: bool
+    memory: AssociativeMemory,
+    pairs: Pairs,
+    wanted: list[Candidate],
+    only_suitable: bool,
+    groups: Sequence[object] | None,
+    seed: int,
+    progress: bool,
 ) -> FitReport:
-    """Put the chosen similarity, its sharpness, its groups and the detector of unknown queries into the memory."""
-    names = None if groups is None else as_group_names(groups, len(pairs))
+    """Put the chosen similarity, its posterior, its groups and the detector of unknown queries into the memory."""
+    names, numbers = ([], None) if groups is None else numbered(as_group_names(groups, len(pairs)))
     patterns = memory.modulation(memory.patterns)
-    choice = choose(patterns, pairs, None if name == "auto" else [name], seed, progress)
+    with few_threads(len(pairs) * patterns.shape[1]), tqdm(desc="fit", unit="fit", disable=not progress) as bar:
+        bar.set_postfix_str("what happens to copies")
+        lesson = lesson_of(patterns, pairs, numbers if len(names) > 1 else None, seed)
+        if lesson.groups is not None and not alignment_helps(lesson, CANDIDATES[0]):
+            lesson = lesson.unaligned()
+        if only_suitable:
+            wanted = [candidate for candidate in wanted if candidate.suits(lesson)]
+        choice = choose(lesson, patterns, pairs, wanted, seed, bar)
+        found: dict[str, Similarity] = {}
+        if lesson.groups is not None and choice.detector is not None:
+            bar.set_postfix_str("groups")
+            found = learn_groups(lesson, choice.candidates[0], choice.similarity, choice.learned_from, names)
     memory.similarity, memory.detector = choice.similarity.to(patterns.device), choice.detector
-    memory.separation = Softmax(choice.beta)
-    memory.group_names, memory.by_group = [], nn.ModuleList()
-    if names is not None and choice.detector is not None:
-        found = learn_groups(choice.lesson, choice.candidate, choice.beta, names, progress)
-        memory.group_names = list(found)
-        memory.by_group.extend(found.values())
+    memory.separation = choice.separation
+    memory.group_names, memory.by_group = list(found), nn.ModuleList(found.values())
     learned = choice.detector is not None
-    best = next(trial for trial in choice.trials if trial.name == choice.candidate.name)
-    plain = max(trial.log_loss for trial in choice.trials)
     return FitReport(
         solver="auto",
         pairs=len(pairs),
         steps=len(choice.trials),
-        loss_before=plain,
-        loss=best.log_loss,
-        chosen=choice.candidate.name,
+        loss_before=max(trial.log_loss for trial in choice.trials),
+        loss=choice.log_loss,
+        chosen=choice.name,
         trials=choice.trials,
         corruption=describe_corruption(choice.lesson, choice.trials) if learned else None,
         groups=len(memory.group_names),
+        accuracy=choice.accuracy if learned else None,
+        floor=choice.separation.floor,
+        members=choice.members,
+        tie=choice.tie,
     )
 
 

@@ -1,55 +1,120 @@
-"""One corruption for each group of copies, such as a device, with strength borrowed from the others."""
+"""What copies of each group, such as a device, have of their own, with strength borrowed from the others."""
+
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from ahop._numbers import distinct
-from ahop.fitting.calibration import log_loss
-from ahop.fitting.candidates import Candidate, Lesson
+from ahop.fitting.candidates import Candidate
+from ahop.fitting.lesson import Lesson
+from ahop.fitting.posterior import behind, calibrated, closest_rivals
+from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
 
-# How much a pair of another group counts; one is no groups at all.
-BORROWED = (0.02, 0.1, 0.4, 1.0)
-# Groups and folds that the choice is made on.
-TRIED_GROUPS, FOLDS = 4, 2
+# Groups with fewer pairs are answered by what all have in common.
 LEAST_PAIRS = 2
+# A fit of its own needs so many pairs; pairs of other groups count so much in it.
+OWN_PAIRS, BORROWED = 20, 0.1
+# Groups that the choice is made on, and the standard errors by which what is tried must be better.
+TRIED_GROUPS, FOLDS, CLEARLY = 3, 2, 2.0
+
+
+def numbered(names: Sequence[str]) -> tuple[list[str], Tensor]:
+    """The different groups in rising order, and the number of each copy's."""
+    different = sorted(set(names))
+    place = {name: number for number, name in enumerate(different)}
+    return different, torch.tensor([place[name] for name in names], dtype=torch.long)
+
+
+def alignment_helps(lesson: Lesson, candidate: Candidate) -> bool:
+    """Whether held-out copies are found better once the offset and the gain of their group are off."""
+    if lesson.groups is None or lesson.alignment is None or not lesson.alignment.is_needed:
+        return False
+    everybody, plain = torch.ones(len(lesson), dtype=torch.bool), lesson.unaligned()
+    aligned = _held_out(lesson, everybody, candidate.learn)
+    unaligned = _held_out(plain, everybody, candidate.learn)
+    mean, error = behind(unaligned, aligned, lesson.weights.double())
+    return mean > error
 
 
 def learn_groups(
-    lesson: Lesson, candidate: Candidate, beta: float, names: list[str], progress: bool
+    lesson: Lesson,
+    candidate: Candidate,
+    similarity: Similarity,
+    learn: Callable[[Lesson], Similarity],
+    names: list[str],
 ) -> dict[str, Similarity]:
-    """A similarity for each group: fitted to its own pairs, and to the others' at the weight that predicts best."""
-    different = sorted(set(names))
-    members = {name: torch.tensor([each == name for each in names]) for name in different}
-    large = [name for name in different if int(members[name].sum()) >= LEAST_PAIRS]
-    if len(different) < 2 or not large:
+    """The common similarity as each group sees it; fitted to a group's own pairs where held-out copies ask for it.
+
+    Args:
+        candidate: what was chosen, or the best member of the pool.
+        similarity: the common one.
+        learn: the chosen similarity, pool and all, from other weights of the pairs.
+    """
+    assert lesson.groups is not None
+    own = [lesson.groups == number for number in range(len(names))]
+    fits = _own_fits_help(lesson, candidate, own)
+    if not fits and (lesson.alignment is None or not lesson.alignment.is_needed):
         return {}
-    tried = sorted(large, key=lambda name: -int(members[name].sum()))[:TRIED_GROUPS]
-    borrowed = min(
-        BORROWED, key=lambda weight: sum(_held_out(lesson, candidate, beta, members[name], weight) for name in tried)
-    )
-    if borrowed == BORROWED[-1]:
-        return {}
-    bar = tqdm(large, desc="groups", unit="group", disable=not progress)
-    return {name: candidate.learn(_borrowing(lesson, members[name], borrowed)) for name in bar}
+    found: dict[str, Similarity] = {}
+    for number, name in enumerate(names):
+        count = int(own[number].sum())
+        if count >= LEAST_PAIRS:
+            base = learn(_borrowing(lesson, own[number])) if fits and count >= OWN_PAIRS else similarity
+            found[name] = _as_seen_by(number, base, lesson)
+    return found
 
 
-def _borrowing(lesson: Lesson, own: Tensor, weight: float) -> Lesson:
-    return lesson.weighted(torch.where(own, lesson.weights, weight * lesson.weights))
+def _as_seen_by(number: int, similarity: Similarity, lesson: Lesson) -> Similarity:
+    if lesson.alignment is None or not lesson.alignment.is_needed:
+        return similarity
+    aligned = AlignedSimilarity(similarity, lesson.patterns.shape[1]).to(lesson.patterns.dtype)
+    aligned.offset.copy_(lesson.alignment.offset[number])
+    aligned.gain.fill_(float(lesson.alignment.gain[number]))
+    return aligned
 
 
-def _held_out(lesson: Lesson, candidate: Candidate, beta: float, own: Tensor, weight: float) -> float:
-    """Log-loss of the group's own pairs, each half judged by what was learned from the rest."""
-    losses = torch.zeros((), dtype=torch.float64)
+def _own_fits_help(lesson: Lesson, candidate: Candidate, own: list[Tensor]) -> bool:
+    """Whether held-out copies of the largest groups are found better by a fit to their own pairs."""
+    large = [each for each in own if int(each.sum()) >= OWN_PAIRS]
+    tried = sorted(large, key=lambda each: -int(each.sum()))[:TRIED_GROUPS]
+    if not tried or candidate.is_fixed:
+        return False
+    common, alone = [], []
+    for mine in tried:
+        common.append(_held_out(lesson, mine, candidate.learn))
+        alone.append(_held_out(lesson, mine, candidate.learn, own=mine))
+    losses = torch.cat(common)
+    mean, error = behind(losses, torch.cat(alone), torch.ones_like(losses))
+    return mean > CLEARLY * error
+
+
+def _borrowing(lesson: Lesson, own: Tensor) -> Lesson:
+    return lesson.weighted(torch.where(own, lesson.weights, BORROWED * lesson.weights))
+
+
+def _held_out(
+    lesson: Lesson, judged: Tensor, learn: Callable[[Lesson], Similarity], own: Tensor | None = None
+) -> Tensor:
+    """Log-losses of these pairs (m,), each half judged by what was learned from the other, mostly from one's own."""
     halves = distinct(lesson.origins)[1] % FOLDS
+    rows, scores = [], []
     with torch.no_grad():
         for fold in range(FOLDS):
-            judged = (own & (halves == fold)).nonzero().squeeze(-1)
+            asked = (judged & (halves == fold)).nonzero().squeeze(-1)
             seen = (halves != fold).nonzero().squeeze(-1)
-            if not len(judged) or not len(seen):
+            if not len(asked) or not len(seen):
                 continue
-            similarity = candidate.learn(_borrowing(lesson, own, weight).part(seen))
-            scores = similarity(lesson.patterns, lesson.copies[judged])
-            losses += (log_loss(scores, lesson.origins[judged], beta) * lesson.trusted[judged]).sum()
-    return float(losses)
+            part = lesson.part(seen)
+            groups = None if lesson.groups is None else lesson.groups[asked]
+            copies = part.aligned(lesson.recorded[asked], groups)
+            rows.append(asked)
+            taught = part if own is None else _borrowing(part, own[seen])
+            scores.append(learn(taught)(lesson.patterns, copies))
+    if not rows:
+        return torch.zeros(0, dtype=torch.float64)
+    chosen = torch.cat(rows)
+    trust = torch.ones(len(chosen), dtype=torch.float64)
+    _, posterior = calibrated(closest_rivals([torch.cat(scores)], lesson.origins[chosen]), trust)
+    return posterior.losses[chosen.argsort()]

@@ -11,12 +11,28 @@ class Trial:
         log_loss: mean of $-\log$ posterior of the origin, among the patterns that it was told apart from.
         accuracy: how often the origin came first.
         beta: the sharpness at which its posterior among these is calibrated.
+        floor: the share of the pairs that its scores say nothing about.
     """
 
     name: str
     log_loss: float
     accuracy: float
     beta: float
+    floor: float = 0.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """One similarity of a pool.
+
+    Attributes:
+        weight: beside the others, each calibrated by itself.
+        worth: by how much the held-out log-loss would rise without it.
+    """
+
+    name: str
+    weight: float
+    worth: float
 
 
 @dataclass(frozen=True)
@@ -92,6 +108,10 @@ class FitReport:
         trials: how each of them did on pairs whose origins it had not seen, best first.
         corruption: what was found out about the copies.
         groups: how many groups have a corruption of their own.
+        accuracy: how often the held-out origins came first, under what was chosen.
+        floor: the share of queries that what was chosen says nothing about.
+        members: who is in the pool, if several similarities were pooled; else the one that was chosen.
+        tie: which similarity was preferred to another that is as good within chance; None if none was.
     """
 
     solver: str
@@ -105,6 +125,10 @@ class FitReport:
     trials: tuple[Trial, ...] = ()
     corruption: Corruption | None = None
     groups: int = 0
+    accuracy: float | None = None
+    floor: float = 0.0
+    members: tuple[Member, ...] = ()
+    tie: str | None = None
 
     def __str__(self) -> str:
         if self.chosen is not None:
@@ -119,11 +143,20 @@ class FitReport:
     def _story(self, chosen: str) -> str:
         if self.corruption is None:
             return f"Chosen: {chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
-        best = next(trial for trial in self.trials if trial.name == chosen)
-        others = [f"{trial.name} {trial.log_loss:.2f}" for trial in self.trials if trial.name != chosen]
-        beside = f"; then {', '.join(others)}" if others else ""
+        others = [
+            f"{trial.name} {trial.log_loss:.2f} ({trial.accuracy:.2f})" for trial in self.trials if trial.name != chosen
+        ]
+        beside = f"; alone: {', '.join(others)}" if others else ""
+        first = "" if self.accuracy is None else f"{100 * self.accuracy:.0f} % of held-out copies found their origin. "
         groups = f" {self.groups} groups have a corruption of their own." if self.groups else ""
+        tie = f" {self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
         return (
-            f"{self.corruption} Chosen: {chosen} (held-out log-loss {best.log_loss:.2f}{beside}).{groups} "
-            f"{self.pairs} pairs, {self.seconds:.1f} s."
+            f"{first}{self.corruption} Chosen: {chosen}{self._worth()} (held-out log-loss {self.loss:.2f}{beside})."
+            f"{tie}{groups} {self.pairs} pairs, {self.seconds:.1f} s."
         )
+
+    def _worth(self) -> str:
+        if len(self.members) < 2:
+            return ""
+        parts = [f"{member.name} is worth {member.worth:.2f}" for member in self.members]
+        return f", pooled ({', '.join(parts)} of log-loss)"

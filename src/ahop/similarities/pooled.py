@@ -55,7 +55,7 @@ class PooledSimilarity(Similarity):
         total = queries.new_zeros(())
         known = torch.zeros_like(queries[..., :1], dtype=torch.bool)
         for weight, member in zip(weights, self.parts(), strict=True):
-            scores, knows = _with_worst_for_unknown(member(patterns, queries))
+            scores, knows = worst_for_unknown(member(patterns, queries))
             # Each term held at the largest finite number: no sum of these is infinity less infinity.
             total, known = saturate(total + saturate(weight * scores)), known | (knows & (weight > 0))
         return total.where(known, lowest(queries.dtype))
@@ -80,7 +80,7 @@ class PooledSimilarity(Similarity):
         return other
 
 
-def _with_worst_for_unknown(scores: Scores) -> tuple[Scores, Tensor]:
+def worst_for_unknown(scores: Scores) -> tuple[Scores, Tensor]:
     """The worst known score of each query in the place of what is not known, and (b, 1) whether anything is known."""
     known = scores > lowest(scores.dtype)
     knows = known.any(-1, keepdim=True)

@@ -1,0 +1,117 @@
+"""Pairs to learn from, and what all fits make of them first."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from ahop.fitting.additive import Counts, count_pairs
+from ahop.fitting.alignment import Alignment, fit_alignment
+from ahop.fitting.mixture import Form, MixtureFit, best_form, fit_mixture
+from ahop.transforms.base import Transform
+
+# Rows whose neighbours in a row differ by less than this share of what all its values differ by are curves.
+SMOOTH = 0.05
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Pairs to learn from, and some stored patterns to tell the origins from.
+
+    Attributes:
+        patterns: (p, d) a part of the stored ones that holds every origin.
+        origins: (m,) rows of it.
+        recorded: (m, d) copies as they came.
+        weights: (m,) how much each pair counts.
+        groups: (m,) number of the group of each copy; its offset and gain are taken off. None if there are none.
+        given_form: of the mixture, if it is known already.
+        is_trusted: the weights know already which pairs look wrong.
+        is_aligned: whether what groups add and multiply is taken off.
+    """
+
+    patterns: Tensor
+    origins: Tensor
+    recorded: Tensor
+    weights: Tensor
+    groups: Tensor | None = None
+    given_form: Form | None = None
+    is_trusted: bool = False
+    is_aligned: bool = True
+    _transformed: dict[str, "Lesson"] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.recorded)
+
+    @property
+    def originals(self) -> Tensor:
+        return self.patterns[self.origins]
+
+    @cached_property
+    def alignment(self) -> Alignment | None:
+        if self.groups is None or not self.is_aligned:
+            return None
+        number = int(self.groups.max()) + 1
+        return fit_alignment(self.originals, self.recorded, self.weights, self.groups, number)
+
+    @cached_property
+    def copies(self) -> Tensor:
+        return self.aligned(self.recorded, self.groups)
+
+    def aligned(self, copies: Tensor, groups: Tensor | None) -> Tensor:
+        """Copies with what their groups add and multiply taken off."""
+        return copies if self.alignment is None or groups is None else self.alignment(copies, groups)
+
+    @cached_property
+    def form(self) -> Form:
+        if self.given_form is not None:
+            return self.given_form
+        return best_form(self.originals.double(), self.copies.double(), self.weights.double())
+
+    @cached_property
+    def mixture(self) -> MixtureFit:
+        return fit_mixture(self.originals, self.copies, self.weights, self.form)
+
+    @cached_property
+    def trusted(self) -> Tensor:
+        """The weights of the pairs, less where a copy looks like it stands beside the wrong origin."""
+        return self.weights if self.is_trusted else self.weights * self.mixture.trust.to(self.weights)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How often values meet: what all additive tables are made of."""
+        return count_pairs(self.originals, self.copies, self.trusted, self.mixture.variant.shift)
+
+    @cached_property
+    def missing(self) -> float:
+        """Share of the entries of the copies and of the patterns that were not observed."""
+        return max(float(self.copies.isnan().float().mean()), float(self.patterns.isnan().float().mean()))
+
+    @cached_property
+    def are_curves(self) -> bool:
+        """Whether neighbouring dimensions are alike, as in spectra."""
+        if self.patterns.shape[1] < 8 or self.missing > 0:
+            return False
+        rows = self.patterns.double()
+        steps = rows.diff(dim=-1).square().mean(-1)
+        spread = 2 * (rows - rows.mean(-1, keepdim=True)).square().mean(-1)
+        return float((steps / spread.clamp_min(1e-300)).median()) < SMOOTH
+
+    def part(self, rows: Tensor) -> "Lesson":
+        groups = None if self.groups is None else self.groups[rows]
+        chosen = self.origins[rows], self.recorded[rows], self.weights[rows]
+        return Lesson(self.patterns, *chosen, groups, self.form, self.is_trusted, self.is_aligned)
+
+    def transformed(self, transform: Transform) -> "Lesson":
+        """The same pairs, behind a transform."""
+        name = repr(transform)
+        if name not in self._transformed:
+            weights, copies = self.trusted, transform(self.copies)
+            self._transformed[name] = Lesson(transform(self.patterns), self.origins, copies, weights, is_trusted=True)
+        return self._transformed[name]
+
+    def weighted(self, weights: Tensor) -> "Lesson":
+        """The same pairs, aligned already, as they count for somebody else, to whom another form may fit."""
+        return Lesson(self.patterns, self.origins, self.copies, weights)
+
+    def unaligned(self) -> "Lesson":
+        return Lesson(self.patterns, self.origins, self.recorded, self.weights, self.groups, is_aligned=False)
