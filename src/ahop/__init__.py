@@ -4,6 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from ahop import plots, zoo
+from ahop.answers import Recall
 from ahop.calibration import UnknownDetector
 from ahop.criteria import (
     Evaluation,
@@ -29,7 +30,7 @@ from ahop.indexes.calibrating import index
 from ahop.lifting import lift
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.loading import load
-from ahop.memory import AssociativeMemory, Recall
+from ahop.memory import AssociativeMemory
 from ahop.modulations.kernel import KernelModulation
 from ahop.modulations.unmodulated import Unmodulated
 from ahop.separations.argmax import Argmax
