@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from ahop import plots, zoo
+from ahop import plots, preprocessing, zoo
 from ahop.answers import Recall
 from ahop.calibration import UnknownDetector
 from ahop.criteria import (
@@ -33,6 +33,7 @@ from ahop.loading import load
 from ahop.memory import AssociativeMemory
 from ahop.modulations.kernel import KernelModulation
 from ahop.modulations.unmodulated import Unmodulated
+from ahop.posteriors import ClassMass
 from ahop.separations.argmax import Argmax
 from ahop.separations.entmax import Entmax
 from ahop.separations.exponential import Exponential
@@ -76,6 +77,7 @@ __all__ = [
     "Argmax",
     "AssociativeMemory",
     "BiasedVariant",
+    "ClassMass",
     "ComposedVariant",
     "ConvexSolver",
     "Corruption",
@@ -131,6 +133,7 @@ __all__ = [
     "optimal_for_masked",
     "optimal_for_noisy",
     "plots",
+    "preprocessing",
     "retrieval_accuracy",
     "zoo",
 ]

@@ -56,7 +56,7 @@ def check_kind(name: str, value: Part, kind: type) -> Part:
 
 def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
     """A float tensor of shape (n, d), n and d at least 1; NaN where nothing was observed, and no infinity."""
-    tensor = _as_matrix(name, patterns)
+    tensor = as_matrix(name, patterns)
     if 0 in tensor.shape:
         raise ShapeError(
             f"`{name}` must hold at least one pattern of at least one dimension; got shape {_shape(tensor)}."
@@ -76,7 +76,7 @@ def as_queries(
             f"`{name}` has names for its columns, and there are none here to put them in order by. Store a frame with "
             f"such names, or pass `{name}.to_numpy()` if the order is that of the stored patterns."
         )
-    tensor = _as_matrix(name, queries, dimensions)
+    tensor = as_matrix(name, queries, dimensions)
     wanted = like.shape[-1]
     if tensor.shape[-1] != wanted:
         raise ShapeError(
@@ -142,7 +142,8 @@ def same_kind(result: Tensor, given: RowsLike) -> Array:
     return result if isinstance(given, Tensor) else result.detach().cpu().numpy()
 
 
-def _as_matrix(name: str, value: RowsLike, dimensions: Sequence[str] | None = None) -> Tensor:
+def as_matrix(name: str, value: RowsLike, dimensions: Sequence[str] | None = None) -> Tensor:
+    """Rows of any kind as a float tensor with two axes; NaN where nothing was observed, and no infinity."""
     if is_frame(value):
         value = numbers_of(value, name, dimensions)
     elif isinstance(value, list | tuple):

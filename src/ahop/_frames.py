@@ -65,6 +65,13 @@ def told(names: Sequence[object]) -> str:
     return ", ".join(repr(each) for each in names[:TOLD]) + more
 
 
+def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:
+    """Other rows under the same names; with this index, if frames of this kind have one."""
+    if not hasattr(frame, "iloc"):
+        return type(frame)(dict(zip(frame.columns, values.T, strict=True)))
+    return type(frame)(values, index=index, columns=frame.columns)
+
+
 def is_column(value: object) -> bool:
     """Whether it is a column of a frame, a series."""
     return not is_frame(value) and hasattr(value, "dtype") and (hasattr(value, "iloc") or hasattr(value, "cast"))

@@ -71,7 +71,8 @@ def mass_of(answers: Answers, classes: PerStored) -> ClassMass[Tensor]:
     if known:
         mass.scatter_add_(1, own.clamp_min(0), answers.posterior.where(own >= 0, 0.0))
     distinct = np.empty(len(known) + 1, dtype=object)
-    distinct[: len(known)] = known
+    for which, each in enumerate(known):  # one by one: a tuple is a class, not a row of them
+        distinct[which] = each
     largest = mass.max(1) if known else None
     best = torch.full((len(where),), -1) if largest is None else largest.indices.where(largest.values > 0, -1)
     return ClassMass(distinct[:-1], mass, distinct[best.numpy()])
@@ -83,17 +84,19 @@ def _distinct(indices: Tensor) -> tuple[Tensor, Tensor]:
     return rows, where
 
 
-def _keys(answers: Answers, rows: Tensor) -> list[Label]:
-    """What each of these rows is called: its label, or its number."""
+def _keys(answers: Answers, rows: Tensor) -> list[Label | None]:
+    """What each of these rows is called: its label, or its number; None if it is no row."""
     if answers.labels is None:
         return list(rows.tolist())
     called = dict(zip(answers.indices.flatten().tolist(), answers.labels.ravel().tolist(), strict=True))
     return [called[row] for row in rows.tolist()]
 
 
-def _places(name: str, given: PerStored, count: int, rows: Tensor, keys: list[Label]) -> Tensor:
+def _places(name: str, given: PerStored, count: int, rows: Tensor, keys: list[Label | None]) -> Tensor:
     """Which of `count` entries belongs to each row; any for number -1, which is no answer."""
     known = _names(name, given)
+    if not count and len(rows):
+        raise InvalidValueError(f"`{name}` must have an entry for each stored pattern; got none.")
     if known is None:
         if len(rows) and int(rows.max()) >= count:
             raise InvalidValueError(
@@ -101,12 +104,13 @@ def _places(name: str, given: PerStored, count: int, rows: Tensor, keys: list[La
                 "the answers. For those of some patterns pass a mapping from labels or rows."
             )
         return rows.clamp_min(0)
-    for row, key in zip(rows.tolist(), keys, strict=True):
-        if row >= 0 and key not in known:
+    places = [None if key is None else known.get(key) for key in keys]
+    for row, key, place in zip(rows.tolist(), keys, places, strict=True):
+        if row >= 0 and place is None:
             raise InvalidValueError(
                 f"`{name}` must have an entry for {key!r}, which is among the answers. Give None where it is not known."
             )
-    return torch.tensor([known.get(key, 0) for key in keys], dtype=torch.long)
+    return torch.tensor([place or 0 for place in places], dtype=torch.long)
 
 
 def _names(name: str, given: PerStored) -> dict[Label, int] | None:
