@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ahop._typing import Frame
 from ahop.errors import InvalidValueError, KindError
 
 # So many names are told in an error.
@@ -16,7 +15,7 @@ NUMBERS = "fiub"
 
 
 def is_frame(value: object) -> bool:
-    return isinstance(value, Frame) and (hasattr(value, "iloc") or hasattr(value, "get_columns"))
+    return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "get_columns"))
 
 
 def names_of(frame: object, name: str = "patterns") -> tuple[str, ...] | None:

@@ -1,7 +1,7 @@
 """Names of the stored patterns: words and whole numbers, and everything else by its words."""
 
 import json
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import torch
@@ -18,10 +18,16 @@ SMALLEST, LARGEST = -(2**63), 2**64 - 1
 
 def as_label(value: object) -> Label:
     """Strings and whole numbers as they are, everything else, such as a tuple or a date, by `str`."""
+    if _is_label(value):
+        return value
     if isinstance(value, Tensor) and value.ndim == 0:
         value = value.item()
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return int(value) if is_whole and SMALLEST <= value <= LARGEST else str(value)  # type: ignore[operator, call-overload]
+
+
+def _is_label(value: object) -> TypeGuard[Label]:
+    return type(value) is str or (type(value) is int and SMALLEST <= value <= LARGEST)
 
 
 def entries(name: str, values: Entries) -> list[Any]:
@@ -41,7 +47,8 @@ def as_labels(labels: Entries, count: int, name: str = "labels") -> NDArray[np.o
     return frozen([as_label(each) for each in entries(name, labels)], count, name)
 
 
-def frozen(labels: list[Label], count: int, name: str = "labels") -> NDArray[np.object_]:
+def frozen(labels: list[Label] | NDArray[np.object_], count: int, name: str = "labels") -> NDArray[np.object_]:
+    """The same as an array that cannot be changed: copies of a memory share it."""
     if len(labels) != count:
         raise ShapeError(f"`{name}` must be {count}, one for each pattern; got {len(labels)}.")
     found = np.empty(count, dtype=object)
@@ -83,7 +90,7 @@ def from_text(text: Tensor, count: int) -> NDArray[np.object_]:
         raise InvalidValueError(f"labels must be a text; got {text.dtype} of shape {tuple(text.shape)}.")
     if int((text == ord("\n")).sum()) != count - 1:
         raise InvalidValueError(f"there must be {count} labels, one for each pattern.")
-    found = [json.loads(line) for line in text.numpy().tobytes().split(b"\n")]
-    if not all(type(label) in (str, int) and as_label(label) == label for label in found):
+    found = json.loads(f"[{text.numpy().tobytes().decode('ascii')}]".replace("\n", ","))
+    if not all(_is_label(label) for label in found):
         raise InvalidValueError("labels must be words or whole numbers.")
     return frozen(found, count)

@@ -23,7 +23,7 @@ from ahop._checks import (
     same_kind,
 )
 from ahop._frames import index_of, names_of
-from ahop._labels import as_labels, as_text
+from ahop._labels import as_labels, as_text, frozen
 from ahop._numbers import lowest
 from ahop._observed import filled, holds_nan, observed
 from ahop._typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
@@ -222,7 +222,7 @@ class AssociativeMemory(nn.Module):
             self._replace_similarities(lambda similarity: similarity.grown(len(more)))
             self.patterns = grown(self.patterns, more)
             if self.labels is not None and named is not None:
-                self.labels = as_labels(np.concatenate([self.labels, named]), len(self))
+                self.labels = frozen(np.concatenate([self.labels, named]), len(self))
         return torch.arange(before, len(self), device=self.patterns.device)
 
     def remove(self, indices: Entries) -> None:
@@ -238,7 +238,7 @@ class AssociativeMemory(nn.Module):
         if self.log_prior is not None:
             self.log_prior = self.log_prior[rows]
         if self.labels is not None:
-            self.labels = as_labels(self.labels[rows.cpu().numpy()], len(rows))
+            self.labels = frozen(self.labels[rows.cpu().numpy()], len(rows))
 
     def copy(self) -> "AssociativeMemory":
         """The same memory with parts of its own; the stored patterns are shared, not copied."""
