@@ -18,8 +18,8 @@ def snv(rows: NotTensor) -> NDArray[Any]: ...
 def snv(rows: RowsLike) -> Array:
     r"""$(x - \mathrm{mean}(x)) / \mathrm{std}(x)$ of each row, (b, d), over what was observed of it.
 
-    Takes out the offset and the gain of a spectrum. The standard deviation divides by one less than the number of
-    observed values; a row that is the same everywhere becomes zeros. What was not observed stays NaN.
+    Takes out the offset and the gain of a spectrum. The standard deviation divides by the number of observed
+    values; a row that is the same everywhere becomes zeros. What was not observed stays NaN.
     """
     return same_kind(standardised(as_matrix("rows", rows)), rows)
 
@@ -33,6 +33,6 @@ def standardised(rows: Tensor) -> Tensor:
     residual = scaled
     for _ in range(2):  # the second time takes out what rounding left
         residual = (residual - residual.sum(-1, keepdim=True) / count.clamp_min(1)) * known
-    deviation = (residual.square().sum(-1, keepdim=True) / (count - 1).clamp_min(1)).sqrt()
+    deviation = (residual.square().sum(-1, keepdim=True) / count.clamp_min(1)).sqrt()
     differs = deviation > 4 * torch.finfo(rows.dtype).eps  # less is what rounding leaves of equal numbers
     return (residual / deviation.where(differs, 1.0)).where(differs, 0.0).where(known > 0, torch.nan)
