@@ -19,7 +19,10 @@ PATTERNS = torch.eye(3)
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        ([[1.0, 2.0, 3.0]], KindError, r"`queries` must be a numpy array or a torch tensor; got list\. Pass `numpy"),
+        ({1.0}, KindError, r"`queries` must be a numpy array, a torch tensor, a frame or.*; got set\. Pass `numpy"),
+        ([[1.0, 2.0, 3.0], [1.0]], ShapeError, "`queries` must be rows of numbers, all of one length"),
+        ([["a", "b", "c"]], KindError, "must hold real numbers; got dtype <U1"),
+        ([["a", None, 1.0]], KindError, "must hold real numbers; got dtype object"),
         (None, KindError, "got NoneType"),
         (np.zeros(3), ShapeError, r"two axes.*got shape \(3,\)\. For a single query pass `query\[None\]`"),
         (np.zeros((1, 1, 3)), ShapeError, r"got shape \(1, 1, 3\)\.$"),
@@ -49,7 +52,7 @@ def test_a_single_one_is_called_by_its_name(name: str, single: str) -> None:
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        ([[1.0]], KindError, "`patterns` must be a numpy array or a torch tensor; got list"),
+        ({1.0}, KindError, "`patterns` must be a numpy array, a torch tensor, a frame or a list of lists; got set"),
         (np.zeros(3), ShapeError, r"`patterns` must have two axes.*got shape \(3,\)\. For a single pattern"),
         (np.zeros((0, 3)), ShapeError, r"at least one pattern of at least one dimension; got shape \(0, 3\)"),
         (np.zeros((3, 0)), ShapeError, r"got shape \(3, 0\)"),

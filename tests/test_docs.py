@@ -47,7 +47,9 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
     assert name in in_reference()
 
 
-@pytest.mark.parametrize("package", [ahop.estimators, ahop.nn, ahop.plots], ids=lambda package: package.__name__)
+@pytest.mark.parametrize(
+    "package", [ahop.estimators, ahop.nn, ahop.plots, ahop.preprocessing], ids=lambda package: package.__name__
+)
 def test_what_a_package_offers_is_in_the_reference(package: ModuleType) -> None:
     offered = {f"{package.__name__.removeprefix('ahop.')}.{name}" for name in package.__all__}
     assert offered <= in_reference()

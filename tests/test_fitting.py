@@ -374,7 +374,7 @@ ORIGINS, COPIES = torch.arange(3), torch.zeros(3, DIMENSIONS)
         ({"pairs": (ORIGINS, COPIES[:, :2])}, ShapeError, r"`copies` must have shape \(b, 6\).*got shape \(3, 2\)"),
         ({"pairs": (ORIGINS, COPIES[0])}, ShapeError, r"For a single copy pass `copy\[None\]`"),
         ({"pairs": (ORIGINS, COPIES + torch.inf)}, InvalidValueError, "`copies` must be finite"),
-        ({"pairs": (ORIGINS, [[0.0]])}, KindError, "`copies` must be a numpy array or a torch tensor; got list"),
+        ({"pairs": (ORIGINS, {0.0})}, KindError, "`copies` must be a numpy array, a torch tensor, a frame or a list"),
         ({"pairs": (ORIGINS[:0], COPIES[:0]), "solver": "convex"}, InvalidValueError, "at least one pair; got none"),
         ({"variant": "noise"}, KindError, "`variant` must be of the kind Variant; got str"),
         ({"variant": VARIANT, "samples": 0}, InvalidValueError, "`samples` must be a whole number"),

@@ -234,9 +234,9 @@ def test_patterns_can_be_removed(name: str, kind: type[list[int]], unchecked: No
     case = problem()
     memory = ahop.AssociativeMemory(case.patterns, SIMILARITIES[name](4, 5))
     before = memory.scores(case.queries)
-    memory.remove(kind([3, 0, 3]))  # type: ignore[arg-type]
+    memory.remove(kind([3, 0, 3]))
     assert_close(memory.scores(case.queries), before[:, [1, 2, 4]])
-    memory.remove(kind([]))  # type: ignore[arg-type]
+    memory.remove(kind([]))
     assert len(memory) == 3
 
 

@@ -3,7 +3,8 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from ahop import plots, zoo
+from ahop import plots, preprocessing, zoo
+from ahop.answers import Recall
 from ahop.calibration import UnknownDetector
 from ahop.criteria import (
     Evaluation,
@@ -29,9 +30,10 @@ from ahop.indexes.calibrating import index
 from ahop.lifting import lift
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.loading import load
-from ahop.memory import AssociativeMemory, Recall
+from ahop.memory import AssociativeMemory
 from ahop.modulations.kernel import KernelModulation
 from ahop.modulations.unmodulated import Unmodulated
+from ahop.posteriors import ClassMass
 from ahop.separations.argmax import Argmax
 from ahop.separations.entmax import Entmax
 from ahop.separations.exponential import Exponential
@@ -89,6 +91,7 @@ __all__ = [
     "AssociativeMemory",
     "BiasedVariant",
     "CallableSimilarity",
+    "ClassMass",
     "ComposedVariant",
     "ConvexSolver",
     "CorrelationSimilarity",
@@ -154,6 +157,7 @@ __all__ = [
     "optimal_for_masked",
     "optimal_for_noisy",
     "plots",
+    "preprocessing",
     "retrieval_accuracy",
     "zoo",
 ]

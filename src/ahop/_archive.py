@@ -21,6 +21,8 @@ from ahop.errors import FileFormatError, UndefinedError
 FORMAT = 1
 KEY = "ahop"
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# Texts that grow with the patterns are tensors of bytes: the header has room for a hundred megabytes only.
+TEXTS = ("labels",)
 
 
 def describe(component: Component) -> dict[str, object]:
@@ -52,7 +54,10 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, object], ten
 def read_archive(
     path: str | os.PathLike[str], dtypes: Sequence[torch.dtype] | None = FLOATS
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The manifest and the tensors of a file that `write_archive` wrote, of these dtypes only; of any if None."""
+    """The manifest and the tensors of a file that `write_archive` wrote, of these dtypes only; of any if None.
+
+    `TEXTS` are for their readers to judge.
+    """
     try:
         with safe_open(os.fspath(path), framework="pt") as archive:
             words = archive.metadata() or {}
@@ -70,7 +75,8 @@ def read_archive(
         raise FileFormatError(
             f"`{path}` has format {version!r}; this release reads format {FORMAT}. Update ahop to read newer files."
         )
-    if dtypes is not None and not all(tensor.dtype in dtypes for tensor in tensors.values()):
+    numbers = [tensor for name, tensor in tensors.items() if name not in TEXTS]
+    if dtypes is not None and not all(tensor.dtype in dtypes for tensor in numbers):
         raise FileFormatError(f"`{path}` holds tensors that are no floating-point numbers; ahop writes no others.")
     return manifest, tensors
 

@@ -1,14 +1,16 @@
 """Every sentence that tells a user what is wrong: name, demand, what came, mend."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from ahop._frames import is_column, is_frame, names_of, numbers_of, numbers_of_column
 from ahop._numbers import saturate
-from ahop._typing import Array, Kind, Origins, Patterns, PerPattern, Queries
+from ahop._typing import Array, Entries, NotTensor, Origins, Patterns, PerPattern, Queries, RowsLike
 from ahop.errors import InvalidValueError, KindError, ShapeError
 
 Name = TypeVar("Name", bound=str)
@@ -52,9 +54,9 @@ def check_kind(name: str, value: Part, kind: type) -> Part:
     return value
 
 
-def as_patterns(patterns: Array, name: str = "patterns") -> Patterns:
+def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
     """A float tensor of shape (n, d), n and d at least 1; NaN where nothing was observed, and no infinity."""
-    tensor = _as_matrix(name, patterns)
+    tensor = as_matrix(name, patterns)
     if 0 in tensor.shape:
         raise ShapeError(
             f"`{name}` must hold at least one pattern of at least one dimension; got shape {_shape(tensor)}."
@@ -62,19 +64,29 @@ def as_patterns(patterns: Array, name: str = "patterns") -> Patterns:
     return tensor
 
 
-def as_queries(queries: Array, like: Patterns, name: str = "queries") -> Queries:
-    """The same of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0."""
-    tensor = _as_matrix(name, queries)
-    dimensions = like.shape[-1]
-    if tensor.shape[-1] != dimensions:
+def as_queries(
+    queries: RowsLike, like: Patterns, name: str = "queries", dimensions: Sequence[str] | None = None
+) -> Queries:
+    """The same of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
+
+    The columns of a frame are put into the order of `dimensions`, the names that the stored patterns have for them.
+    """
+    if dimensions is None and names_of(queries, name) is not None:
+        raise KindError(
+            f"`{name}` has names for its columns, and there are none here to put them in order by. Store a frame with "
+            f"such names, or pass `{name}.to_numpy()` if the order is that of the stored patterns."
+        )
+    tensor = as_matrix(name, queries, dimensions)
+    wanted = like.shape[-1]
+    if tensor.shape[-1] != wanted:
         raise ShapeError(
-            f"`{name}` must have shape (b, {dimensions}), as the stored patterns have d={dimensions}; "
+            f"`{name}` must have shape (b, {wanted}), as the stored patterns have d={wanted}; "
             f"got shape {_shape(tensor)}."
         )
     return saturate(tensor, like.dtype).to(like.device)
 
 
-def as_origins(origins: Array, count: int, patterns: int) -> Origins:
+def as_origins(origins: Entries, count: int, patterns: int) -> Origins:
     """Row numbers of the stored patterns that `count` queries come from."""
     tensor = as_rows("origins", origins, patterns)
     if tuple(tensor.shape) != (count,):
@@ -82,7 +94,7 @@ def as_origins(origins: Array, count: int, patterns: int) -> Origins:
     return tensor
 
 
-def as_rows(name: str, rows: Array, patterns: int) -> Tensor:
+def as_rows(name: str, rows: Entries, patterns: int) -> Tensor:
     """Row numbers of stored patterns, whole numbers in range."""
     tensor = _as_tensor(name, rows)
     if not tensor.numel():
@@ -121,15 +133,24 @@ def as_group_names(groups: Sequence[object], count: int) -> list[str]:
     return [str(name) for name in np.asarray(groups).tolist()]
 
 
-def same_kind(result: Tensor, given: Kind) -> Kind:
-    """Arrays in, arrays out: numpy answers numpy, torch answers torch."""
+@overload
+def same_kind(result: Tensor, given: Tensor) -> Tensor: ...
+@overload
+def same_kind(result: Tensor, given: NotTensor) -> NDArray[Any]: ...
+def same_kind(result: Tensor, given: RowsLike) -> Array:
+    """Arrays in, arrays out: torch answers torch, numpy answers numpy and all others."""
     return result if isinstance(given, Tensor) else result.detach().cpu().numpy()
 
 
-def _as_matrix(name: str, value: Array) -> Tensor:
+def as_matrix(name: str, value: RowsLike, dimensions: Sequence[str] | None = None) -> Tensor:
+    """Rows of any kind as a float tensor with two axes; NaN where nothing was observed, and no infinity."""
+    if is_frame(value):
+        value = numbers_of(value, name, dimensions)
+    elif isinstance(value, list | tuple):
+        value = _from_lists(name, value)
     if not isinstance(value, (Tensor, np.ndarray)):
         raise KindError(
-            f"`{name}` must be a numpy array or a torch tensor; got {type(value).__name__}. "
+            f"`{name}` must be a numpy array, a torch tensor, a frame or a list of lists; got {type(value).__name__}. "
             f"Pass `numpy.asarray({name}, dtype='float32')`."
         )
     tensor = _as_tensor(name, value)
@@ -146,7 +167,17 @@ def _as_matrix(name: str, value: Array) -> Tensor:
     return tensor
 
 
-def _as_tensor(name: str, value: Array) -> Tensor:
+def _from_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
+    """Lists of numbers; None where nothing was observed."""
+    try:
+        found = np.asarray(rows)
+        has_words = found.dtype == object and any(isinstance(each, str | bytes) for each in found.flat)
+        return found.astype(np.float64) if found.dtype == object and not has_words else found
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"`{name}` must be rows of numbers, all of one length; got a list that is not.") from error
+
+
+def _as_tensor(name: str, value: Array | Entries) -> Tensor:
     """The same numbers in torch, and the same memory where torch can share it: not if it is read-only or reversed."""
     given = value if isinstance(value, Tensor) else np.asarray(value)
     if given.dtype.is_complex if isinstance(given, Tensor) else given.dtype.kind not in "fiub":
@@ -155,6 +186,25 @@ def _as_tensor(name: str, value: Array) -> Tensor:
         return given
     native = np.float64 if given.dtype == np.longdouble else given.dtype.newbyteorder("=")
     return torch.as_tensor(np.require(given, native, ["C", "W"]))
+
+
+def as_numbers(name: str, values: Any) -> NDArray[Any]:
+    """Numbers (n,) or (n, c) for the stored patterns, NaN where they are not known; single precision stays so."""
+    if is_frame(values):
+        found = numbers_of(values, name)
+    elif is_column(values):
+        found = numbers_of_column(values, name)
+    elif isinstance(values, Tensor | np.ndarray):
+        found = _as_tensor(name, values).detach().cpu().numpy()
+    else:
+        found = _from_lists(name, list(values))
+    if found.dtype.kind not in "fiub":
+        raise KindError(f"`{name}` must hold numbers; got {found.dtype}.")
+    if found.ndim not in (1, 2):
+        raise ShapeError(f"`{name}` must have shape (n,) or (n, c), for n stored patterns; got {found.shape}.")
+    if np.isinf(found).any():
+        raise InvalidValueError(f"`{name}` must be finite; got infinity. Put NaN where it is not known.")
+    return found if found.dtype == np.float32 else found.astype(np.float64)
 
 
 def _said(value: object) -> str:

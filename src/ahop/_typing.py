@@ -4,7 +4,8 @@ They are checked by beartype while the tests run and cost nothing in production.
 A leading `*batch` lets the same formula serve a layer, where each sample has patterns of its own.
 """
 
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
@@ -26,5 +27,25 @@ Flags: TypeAlias = Bool[Tensor, " b"]
 
 # What people hand in at the public doors: checked there by `_checks`, with a sentence that says the mend.
 Array: TypeAlias = Tensor | NDArray[Any]
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A table with names for its columns, of pandas or polars: known by what it can do, and imported by nobody."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def to_numpy(self) -> Any: ...
+
+    def __len__(self) -> int: ...
+
+
+# One row each: a frame, an array, a tensor, a list of lists.
+RowsLike: TypeAlias = Tensor | NDArray[Any] | Frame | Sequence[Any]
+# The same where tensors are told apart, as they are answered with tensors and all others with arrays.
+NotTensor: TypeAlias = NDArray[Any] | Frame | Sequence[Any]
+# One entry for each row: a list, an array, a column of a frame.
+Entries: TypeAlias = Iterable[Any]
 # Arrays in, arrays out of the same kind.
 Kind = TypeVar("Kind", Tensor, NDArray[Any])

@@ -9,6 +9,7 @@ import torch
 from ahop._archive import read_archive
 from ahop._checks import check_kind
 from ahop._component import Component
+from ahop._labels import from_text
 from ahop.calibration import UnknownDetector
 from ahop.energy import Energy, FreeEnergy, QuadraticEnergy
 from ahop.errors import AhopError, FileFormatError, InvalidValueError
@@ -78,6 +79,7 @@ COMPONENTS: dict[str, type[Component]] = {
 def load(path: str | os.PathLike[str]) -> AssociativeMemory:
     """The memory that `memory.save(path)` wrote, bit for bit."""
     manifest, tensors = read_archive(path)
+    labels = tensors.pop("labels", None)
     try:
         # Shapes alone, until the tensors of the file take their places: no number in it can ask for memory.
         with torch.device("meta"):
@@ -99,10 +101,23 @@ def load(path: str | os.PathLike[str]) -> AssociativeMemory:
             raise InvalidValueError("as many group names as group similarities are needed.")
         memory.by_group.extend(kinds)
         memory.report = manifest.get("report")
+        memory.labels = None if labels is None else from_text(labels, len(memory))
+        memory.dimensions = _names(manifest.get("dimensions"), memory.patterns.shape[1])
         memory.load_state_dict(tensors, assign=True)
     except FAILURES as error:
         raise FileFormatError(f"`{path}` does not describe a memory that this release can build: {error}") from error
     return memory
+
+
+def _names(given: Any, count: int) -> tuple[str, ...] | None:
+    """The names of the dimensions, if they have any."""
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise InvalidValueError("the names of the dimensions must be words.")
+    if len(given) != count or len(set(given)) != count:
+        raise InvalidValueError(f"the names of the dimensions must be {count}, all different.")
+    return tuple(given)
 
 
 def build(described: Any, components: Mapping[str, type[Component]] = COMPONENTS) -> Any:

@@ -3,10 +3,11 @@
 import copy
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, final
+from typing import Any, final, overload
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ahop._archive import describe, write_archive
@@ -21,12 +22,15 @@ from ahop._checks import (
     check_kind,
     same_kind,
 )
+from ahop._frames import index_of, names_of
+from ahop._labels import as_labels, as_text, frozen
 from ahop._numbers import lowest
 from ahop._observed import filled, holds_nan, observed
-from ahop._typing import Array, Kind, PerQuery, Queries, Scores, Weights
+from ahop._typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
+from ahop.answers import Recall, in_kind_of, labels_at
 from ahop.calibration import UnknownDetector
 from ahop.energy import Energy, FreeEnergy
-from ahop.errors import InvalidValueError, ShapeError, UndefinedError
+from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
 from ahop.kernels.packing import grown, keep_packed, taken, worth_packing
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated
@@ -39,56 +43,24 @@ from ahop.similarities.base import Similarity
 DEFAULT_ENERGY = FreeEnergy()
 
 
-@dataclass(frozen=True)
-class Recall(Generic[Kind]):
-    """What a memory answers, best first.
-
-    Attributes:
-        indices: rows of the stored patterns, (b, k).
-        posterior: how sure each of them is, (b, k); over all stored patterns it sums to one.
-        patterns: the stored patterns themselves, (b, k, d).
-        unknown: how likely each query comes from none of them, (b,); None if the memory was not fitted to tell.
-            The posterior is for those that do come from one.
-    """
-
-    indices: Kind
-    posterior: Kind
-    patterns: Kind
-    unknown: Kind | None = None
-
-
-def in_kind_of(queries: Kind, found: Recall[Tensor]) -> Recall[Kind]:
-    """The same answers, as arrays to those who asked with arrays."""
-    return Recall(
-        same_kind(found.indices, queries),
-        same_kind(found.posterior, queries),
-        same_kind(found.patterns, queries),
-        None if found.unknown is None else same_kind(found.unknown, queries),
-    )
-
-
-def joined(parts: Sequence[Recall[Tensor]]) -> Recall[Tensor]:
-    """The answers to blocks of queries, one below the other."""
-    unknown = [part.unknown for part in parts if part.unknown is not None]
-    return Recall(
-        torch.cat([part.indices for part in parts]),
-        torch.cat([part.posterior for part in parts]),
-        torch.cat([part.patterns for part in parts]),
-        torch.cat(unknown) if unknown else None,
-    )
-
-
 @final
 class AssociativeMemory(nn.Module):
     r"""$y = \mathrm{sep}(\mathrm{sim}(\mathrm{mod}(\Xi), x))\,\Xi$: four ingredients and the stored patterns.
 
     Args:
-        patterns: (n, d), one row each; NaN where nothing was observed, as in queries.
+        patterns: (n, d), one row each; NaN where nothing was observed, as in queries. The columns of a frame name the
+            dimensions, and frames of queries are then put into their order.
         similarity: default the paper's adaptive similarity, which starts as distance plus inner product.
         separation: default softmax.
         modulation: default none.
         energy: default $-\Psi^*(s)$; None for networks without one.
         log_prior: (n,) how often each pattern is the origin, in logarithms; None if all are alike.
+        labels: (n,) what each pattern is called: strings and whole numbers as they are, everything else by `str`.
+            Default: the index of a pandas frame, if it does not just count the rows.
+
+    Attributes:
+        labels: (n,) or None if there are none.
+        dimensions: the names of the columns, or None if there are none.
 
     Paper:
         Section 2.1, the unified framework; with the defaults, A-Hop [eqn:ret-dyn].
@@ -104,12 +76,13 @@ class AssociativeMemory(nn.Module):
 
     def __init__(
         self,
-        patterns: Array,
+        patterns: RowsLike,
         similarity: Similarity | None = None,
         separation: Separation | None = None,
         modulation: Modulation | None = None,
         energy: Energy | None = DEFAULT_ENERGY,
         log_prior: Array | None = None,
+        labels: Entries | None = None,
     ) -> None:
         super().__init__()
         stored = as_patterns(patterns)
@@ -128,6 +101,8 @@ class AssociativeMemory(nn.Module):
         self.group_names: list[str] = []
         self.by_group = nn.ModuleList()
         self.report: object = None
+        self.labels = _labels(patterns, labels, len(stored))
+        self.dimensions = names_of(patterns)
         self._check_sizes()
 
     def __len__(self) -> int:
@@ -136,21 +111,25 @@ class AssociativeMemory(nn.Module):
     def extra_repr(self) -> str:
         return f"patterns={tuple(self.patterns.shape)}"
 
-    def forward(self, queries: Kind) -> Kind:
+    def forward(self, queries: RowsLike) -> Array:
         return self.retrieve(queries)
 
-    def scores(self, queries: Array) -> Scores:
+    def scores(self, queries: RowsLike) -> Scores:
         r"""$\mathrm{sim}(\mathrm{mod}(\Xi), x) + \log p(\xi)$, (b, n)."""
-        checked = as_queries(queries, self.patterns)
+        checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
         return self._with_prior(self.similarity(self._stored(), checked))
 
-    def weights(self, queries: Array) -> Weights:
+    def weights(self, queries: RowsLike) -> Weights:
         r"""$\mathrm{sep}(s)$, (b, n)."""
         return self.separation(self.scores(queries))
 
-    def retrieve(self, queries: Kind) -> Kind:
+    @overload
+    def retrieve(self, queries: Tensor) -> Tensor: ...
+    @overload
+    def retrieve(self, queries: NotTensor) -> NDArray[Any]: ...
+    def retrieve(self, queries: RowsLike) -> Array:
         r"""$y = \mathrm{sep}(s)\,\Xi$, (b, d), of the same kind as the queries; also what calling the memory does."""
-        checked = as_queries(queries, self.patterns)
+        checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
         parts = [self.read(self.weights(block)) for block in self._query_blocks(checked)]
         return same_kind(torch.cat(parts) if parts else checked, queries)
 
@@ -168,16 +147,24 @@ class AssociativeMemory(nn.Module):
         sums = weights @ filled(self.patterns)
         return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
 
-    def recall(self, queries: Kind, k: int = 1, groups: Sequence[object] | None = None) -> Recall[Kind]:
+    @overload
+    def recall(self, queries: Tensor, k: int = 1, groups: Sequence[object] | None = None) -> Recall[Tensor]: ...
+    @overload
+    def recall(
+        self, queries: NotTensor, k: int = 1, groups: Sequence[object] | None = None
+    ) -> Recall[NDArray[Any]]: ...
+    def recall(self, queries: RowsLike, k: int = 1, groups: Sequence[object] | None = None) -> Recall[Any]:
         """The k stored patterns that each query most likely came from.
 
         Separations that are no distribution (Hop, D-Hop, E-Hop) rank by score, and their posterior is its softmax.
 
         Args:
+            queries: (b, d), NaN where nothing was observed. The columns of a frame are put into the order of the stored
+                one; those that it has not got were not observed.
             groups: where each query comes from, such as its device, if the memory was fitted with groups. Those that
                 it does not know are answered by what all have in common.
         """
-        checked = as_queries(queries, self.patterns)
+        checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
         k = min(check_count("k", k), len(self))
         separation = self.separation if self.separation.is_distribution else Softmax()
         indices = torch.empty(len(checked), k, dtype=torch.long, device=self.patterns.device)
@@ -198,7 +185,8 @@ class AssociativeMemory(nn.Module):
                     indices[asked], posterior[asked] = best, separation(scores).gather(-1, best)
                     if self.detector is not None and unknown is not None:
                         unknown[asked] = self.detector(alike)
-        return in_kind_of(queries, Recall(indices, posterior, self.patterns[indices], unknown))
+        labels = labels_at(self.labels, indices)
+        return in_kind_of(queries, Recall(indices, posterior, self.patterns[indices], unknown, labels))
 
     def for_group(self, group: object) -> "AssociativeMemory":
         """The same memory as queries of this group see it; itself if the group is not known."""
@@ -209,27 +197,35 @@ class AssociativeMemory(nn.Module):
         view._modules = {**self._modules, "similarity": similarity}
         return view
 
-    def energy(self, queries: Array) -> PerQuery:
+    def energy(self, queries: RowsLike) -> PerQuery:
         r"""$E(x) = Q(x) - \Psi^*(s)$, (b,)."""
         if self.energy_function is None:
             raise UndefinedError("This network has no energy (Table 1 of the paper gives none for U-Hop).")
-        checked = as_queries(queries, self.patterns)
+        checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
         return self.energy_function(checked, self.scores(checked), self.separation, self.modulation)
 
-    def add(self, patterns: Array) -> Tensor:
-        """Store more patterns behind the others; answers their rows."""
-        more = as_queries(patterns, self.patterns, name="patterns")
+    def add(self, patterns: RowsLike, labels: Entries | None = None) -> Tensor:
+        """Store more patterns behind the others; answers their rows.
+
+        Args:
+            labels: one for each of them, if the memory has labels; default the index of a pandas frame.
+        """
+        more = as_queries(patterns, self.patterns, "patterns", self.dimensions)
+        named = _labels(patterns, labels, len(more))
         if self.log_prior is not None:
             raise UndefinedError(
                 "A memory with a `log_prior` cannot grow: build it anew with a prior for all patterns."
             )
+        self._check_labels(named, len(more))
         before = len(self)
         if len(more):
             self._replace_similarities(lambda similarity: similarity.grown(len(more)))
             self.patterns = grown(self.patterns, more)
+            if self.labels is not None and named is not None:
+                self.labels = frozen(np.concatenate([self.labels, named]), len(self))
         return torch.arange(before, len(self), device=self.patterns.device)
 
-    def remove(self, indices: Array) -> None:
+    def remove(self, indices: Entries) -> None:
         """Forget the patterns in these rows; the rows behind them move up."""
         gone = as_rows("indices", indices, len(self)).to(self.patterns.device).flatten()
         kept = torch.ones(len(self), dtype=torch.bool, device=self.patterns.device)
@@ -241,10 +237,12 @@ class AssociativeMemory(nn.Module):
         self.patterns = taken(self.patterns, rows)
         if self.log_prior is not None:
             self.log_prior = self.log_prior[rows]
+        if self.labels is not None:
+            self.labels = frozen(self.labels[rows.cpu().numpy()], len(rows))
 
     def copy(self) -> "AssociativeMemory":
         """The same memory with parts of its own; the stored patterns are shared, not copied."""
-        shared: dict[int, object] = {id(self.patterns): self.patterns}
+        shared: dict[int, object] = {id(self.patterns): self.patterns, id(self.labels): self.labels}
         return copy.deepcopy(self, shared)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -262,7 +260,10 @@ class AssociativeMemory(nn.Module):
             manifest["groups"] = {"names": self.group_names, "similarities": described}
         if self.report is not None:
             manifest["report"] = str(self.report)
-        write_archive(path, manifest, self.state_dict())
+        if self.dimensions is not None:
+            manifest["dimensions"] = list(self.dimensions)
+        labels = {} if self.labels is None else {"labels": as_text(self.labels)}
+        write_archive(path, manifest, {**self.state_dict(), **labels})
 
     def _stored(self) -> Tensor:
         keep_packed(self.patterns)
@@ -299,6 +300,19 @@ class AssociativeMemory(nn.Module):
             rows.setdefault(name, []).append(row)
         return [(self.for_group(name), torch.tensor(where, device=device)) for name, where in rows.items()]
 
+    def _check_labels(self, named: NDArray[np.object_] | None, count: int) -> None:
+        """Of patterns that are to be added."""
+        if self.labels is not None and named is None and count:
+            raise KindError(
+                f"`labels` are needed: those that are stored have labels, such as {self.labels[0]!r}. Pass "
+                f"`labels=[...]`, one for each of the {count} patterns."
+            )
+        if self.labels is None and named is not None:
+            raise KindError(
+                "`labels` cannot be kept: those that are stored have none. Leave them out, `reset_index(drop=True)` "
+                "for a frame; or build the memory with `labels=`."
+            )
+
     def _check_sizes(self) -> None:
         count, dimensions = self.patterns.shape
         for name, part in (("similarity", self.similarity), ("modulation", self.modulation)):
@@ -308,3 +322,9 @@ class AssociativeMemory(nn.Module):
                     f"`{name}` must be made for {count} patterns of {dimensions} dimensions, as the memory stores; "
                     f"got {part!r}."
                 )
+
+
+def _labels(patterns: RowsLike, labels: Entries | None, count: int) -> NDArray[np.object_] | None:
+    """Those that are given, else those that a frame has."""
+    found = index_of(patterns) if labels is None else labels
+    return None if found is None else as_labels(found, count)

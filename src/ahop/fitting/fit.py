@@ -9,7 +9,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from ahop._checks import as_group_names, check_choice, check_count
-from ahop._typing import Array
+from ahop._typing import Entries, RowsLike
 from ahop.errors import KindError
 from ahop.fitting.auto import choose, describe_corruption, lesson_of, wanted_candidates
 from ahop.fitting.candidates import CANDIDATES, Candidate
@@ -31,14 +31,15 @@ SIMILARITIES = ("auto", *(candidate.name for candidate in CANDIDATES))
 
 
 def fit(
-    memory: AssociativeMemory | Array,
+    memory: AssociativeMemory | RowsLike,
     *,
-    pairs: Pairs | tuple[Array, Array] | None = None,
+    pairs: Pairs | tuple[Entries, RowsLike] | None = None,
     variant: Variant | None = None,
     similarity: str | Sequence[str] | None = None,
     candidates: Sequence[Similarity | Callable[[Any, Any], Any]] = (),
     solver: Literal["convex", "adam", "separation"] | Solver | None = None,
     groups: Sequence[object] | None = None,
+    labels: Entries | None = None,
     samples: int = 1024,
     seed: int = 0,
     progress: bool = True,
@@ -47,7 +48,8 @@ def fit(
 
     Args:
         memory: bare patterns (n, d), NaN where nothing was observed; or a memory, whose own similarity is fitted.
-        pairs: (origins, copies): row of the stored pattern, and what became of it.
+        pairs: (origins, copies): row of the stored pattern, and what became of it. If the patterns have labels, origins
+            are labels, also where labels are whole numbers; `ahop.Pairs(rows, copies)` are rows always.
         variant: draw pairs from this distribution instead.
         similarity: "auto", the default for bare patterns, compares what can be learned, and the metrics that
             practitioners use, on pairs whose origins were held out; takes the best, or a pool of several that does
@@ -61,6 +63,8 @@ def fit(
             and needs no pairs.
         groups: where each copy comes from, such as its device. Each group gets a corruption of its own if that
             predicts held-out copies better; pass the same names to `recall`.
+        labels: what each of the bare patterns is called; default the index of a pandas frame, if it does not just
+            count the rows.
         samples: how many pairs to draw from a variant: once, or for each epoch of Adam.
         seed: of everything that is drawn.
         progress: show a bar.
@@ -72,7 +76,9 @@ def fit(
         Minimises the discrepancy loss of Section 3.3; Figure 2 (b) [fig:main].
     """
     bare = not isinstance(memory, AssociativeMemory)
-    fitted = memory.copy() if isinstance(memory, AssociativeMemory) else AssociativeMemory(memory)
+    if isinstance(memory, AssociativeMemory) and labels is not None:
+        raise KindError("`labels` are for bare patterns: a memory has its own. Build it with `labels=`.")
+    fitted = memory.copy() if isinstance(memory, AssociativeMemory) else AssociativeMemory(memory, labels=labels)
     check_count("samples", samples)
     started = time.perf_counter()
     if similarity is not None or candidates or (bare and solver is None):
@@ -140,7 +146,7 @@ def _learn(
 def _solve(
     memory: AssociativeMemory,
     solver: str | Solver | None,
-    pairs: Pairs | tuple[Array, Array] | None,
+    pairs: Pairs | tuple[Entries, RowsLike] | None,
     variant: Variant | None,
     groups: Sequence[object] | None,
     samples: int,

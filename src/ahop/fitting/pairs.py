@@ -6,7 +6,8 @@ from typing import Protocol, runtime_checkable
 from torch import Generator
 
 from ahop._checks import as_origins, as_queries, check_kind
-from ahop._typing import Array
+from ahop._labels import rows_named
+from ahop._typing import Entries, RowsLike
 from ahop.errors import InvalidValueError, KindError
 from ahop.memory import AssociativeMemory
 from ahop.variants.base import Pairs, Variant
@@ -35,7 +36,7 @@ class PairSource:
     def __init__(
         self,
         memory: AssociativeMemory,
-        pairs: Pairs | tuple[Array, Array] | None,
+        pairs: Pairs | tuple[Entries, RowsLike] | None,
         variant: Variant | None,
         samples: int,
         seed: int,
@@ -56,13 +57,16 @@ class PairSource:
         return self.variant.sample(self.memory.patterns, self.samples, self.generator, self.memory.log_prior)
 
 
-def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Array, Array], may_be_empty: bool) -> Pairs:
+def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Entries, RowsLike], may_be_empty: bool) -> Pairs:
+    has_rows = isinstance(pairs, Pairs) or memory.labels is None
     if isinstance(pairs, Pairs):
         pairs = pairs.origins, pairs.queries
     if not isinstance(pairs, tuple | list) or len(pairs) != 2:
         raise KindError(f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}.")
     origins, copies = pairs
-    queries = as_queries(copies, memory.patterns, name="copies")
+    queries = as_queries(copies, memory.patterns, "copies", memory.dimensions)
     if not len(queries) and not may_be_empty:
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")
+    if not has_rows and memory.labels is not None:
+        origins = rows_named(memory.labels, origins)
     return Pairs(as_origins(origins, len(queries), len(memory)).to(queries.device), queries)

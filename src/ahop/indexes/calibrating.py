@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ahop._checks import check_count, check_positive, check_rate
 from ahop._numbers import distinct
-from ahop._typing import Array
+from ahop._typing import Entries, RowsLike
 from ahop.errors import KindError, UndefinedError
 from ahop.fitting.pairs import GivenPairs, PairSource
 from ahop.indexes.exact import ExactIndex
@@ -59,7 +59,7 @@ class Measured:
 
 def index(
     memory: AssociativeMemory,
-    pairs: Pairs | tuple[Array, Array] | None = None,
+    pairs: Pairs | tuple[Entries, RowsLike] | None = None,
     *,
     variant: Variant | None = None,
     tolerance: float = 0.05,
@@ -94,7 +94,7 @@ def index(
 
 def calibrate(
     memory: AssociativeMemory,
-    pairs: Pairs | tuple[Array, Array] | None = None,
+    pairs: Pairs | tuple[Entries, RowsLike] | None = None,
     *,
     variant: Variant | None = None,
     target: float = 0.99,
@@ -208,7 +208,7 @@ def _some_rows(count: int, origins: Tensor) -> Tensor:
 
 def _given(
     memory: AssociativeMemory,
-    pairs: Pairs | tuple[Array, Array] | None,
+    pairs: Pairs | tuple[Entries, RowsLike] | None,
     variant: Variant | None,
     seed: int,
     samples: int = 256,

@@ -1,15 +1,18 @@
 """Candidates from an engine, then the exact similarity, then probabilities that count what was not looked at."""
 
 from collections.abc import Mapping
-from typing import Any, final
+from copy import copy
+from typing import Any, final, overload
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._checks import as_queries, as_rows, check_count, check_kind
 from ahop._room import check_room
-from ahop._typing import Array, Kind, Queries, Scores
+from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
+from ahop.answers import Recall, in_kind_of, labels_at
 from ahop.errors import InvalidValueError
 from ahop.indexes.base import Background, Found, Index, stacked
 from ahop.indexes.merging import best_of, posterior_of, sharpness
@@ -17,7 +20,7 @@ from ahop.indexes.metadata import Metadata, Where
 from ahop.indexes.outside import log_mass_outside
 from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
-from ahop.memory import AssociativeMemory, Recall, in_kind_of
+from ahop.memory import AssociativeMemory
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.base import Similarity
 from ahop.variants.base import FactorisedVariant
@@ -69,41 +72,54 @@ class RerankedIndex:
     def __len__(self) -> int:
         return int((~self.removed).sum())
 
+    @overload
+    def recall(self, queries: Tensor, k: int = 1, where: Where | None = None) -> Recall[Tensor]: ...
+    @overload
+    def recall(self, queries: NotTensor, k: int = 1, where: Where | None = None) -> Recall[NDArray[Any]]: ...
     @torch.no_grad()
-    def recall(self, queries: Kind, k: int = 1, where: Where | None = None) -> Recall[Kind]:
+    def recall(self, queries: RowsLike, k: int = 1, where: Where | None = None) -> Recall[Any]:
         """The k stored patterns that each query most likely came from, as a memory answers.
 
         Args:
             where: columns of the metadata and the values they may have, or which rows, as flags or numbers: only these
                 are answered, and the posterior is among them. Rows beyond those there are have number -1.
         """
-        checked = as_queries(queries, self.memory.patterns)
+        checked = as_queries(queries, self.memory.patterns, dimensions=self.memory.dimensions)
         k = min(check_count("k", k), len(self.removed))
         found = self._search(checked, max(k, self.candidates), where)
         indices, posterior, unknown = posterior_of(found, self.memory, k)
         patterns = self.memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
-        return in_kind_of(queries, Recall(indices, posterior, patterns, unknown))
+        labels = labels_at(self.memory.labels, indices)
+        return in_kind_of(queries, Recall(indices, posterior, patterns, unknown, labels))
 
     @torch.no_grad()
-    def search(self, queries: Array, k: int, where: Where | None = None) -> Found:
+    def search(self, queries: RowsLike, k: int, where: Where | None = None) -> Found:
         """The k best rows of each query with their exact scores, and what all rows weigh: parts of a larger answer."""
-        checked = as_queries(queries, self.memory.patterns)
+        checked = as_queries(queries, self.memory.patterns, dimensions=self.memory.dimensions)
         k = min(check_count("k", k), len(self.removed))
         return best_of(self._search(checked, max(k, self.candidates), where), k)
 
-    def add(self, patterns: Array, metadata: Mapping[str, Any] | None = None) -> Tensor:
-        """Store more patterns behind the others; answers their rows."""
-        more = as_queries(patterns, self.memory.patterns, name="patterns")
-        self.metadata.add(metadata, len(more))
-        rows = self.memory.add(more)
-        if len(more):
+    def add(
+        self, patterns: RowsLike, metadata: Mapping[str, Any] | None = None, labels: Entries | None = None
+    ) -> Tensor:
+        """Store more patterns behind the others; answers their rows.
+
+        Args:
+            metadata: one entry for each of them, if the index has metadata.
+            labels: the same, if the memory has labels.
+        """
+        more = as_queries(patterns, self.memory.patterns, "patterns", self.memory.dimensions)
+        together = copy(self.metadata)  # ours stays as it is if the memory refuses
+        together.add(metadata, len(more))
+        rows, self.metadata = self.memory.add(patterns, labels), together
+        if len(rows):
             self.index.add(lifted(self.memory, self.lifting, rows))
-            self.removed = torch.cat([self.removed, torch.zeros(len(more), dtype=torch.bool)])
+            self.removed = torch.cat([self.removed, torch.zeros(len(rows), dtype=torch.bool)])
             self._stored = self.memory.modulation(self.memory.patterns).detach()
             self._draw()
         return rows
 
-    def remove(self, indices: Array) -> None:
+    def remove(self, indices: Entries) -> None:
         """Never answer these rows again. Where many are gone, build the index anew."""
         gone = as_rows("indices", indices, len(self.removed)).flatten()
         removed = self.removed.index_fill(0, gone.cpu(), True)

@@ -11,8 +11,9 @@ from torch import Tensor
 from ahop._checks import as_queries, check_count
 from ahop._room import check_room
 from ahop._typing import Array, Kind
+from ahop.answers import Recall, in_kind_of
 from ahop.errors import InvalidValueError, ShapeError, UndefinedError
-from ahop.memory import AssociativeMemory, Recall, in_kind_of
+from ahop.memory import AssociativeMemory
 from ahop.similarities.base import Similarity
 from ahop.stores.cached import CACHE, StoredIndex, indexed
 from ahop.stores.changing import add_rows, compact, remove_rows, replace_model, upsert_rows

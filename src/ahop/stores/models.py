@@ -44,9 +44,9 @@ def as_model(memory: AssociativeMemory) -> AssociativeMemory:
 
 
 def over(model: AssociativeMemory, patterns: torch.Tensor) -> AssociativeMemory:
-    """The model with these patterns."""
+    """The model with these patterns, which a store names by their numbers: labels of others do not hold for them."""
     memory = model.copy()
-    memory.patterns = patterns
+    memory.patterns, memory.labels = patterns, None
     return memory
 
 

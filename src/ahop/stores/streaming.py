@@ -10,8 +10,9 @@ from ahop._blocks import TEMPORARY_BYTES, blocks
 from ahop._checks import as_group_names
 from ahop._room import check_room
 from ahop._typing import Queries
+from ahop.answers import Recall, joined
 from ahop.indexes.merging import floored, sharpness, weighs_by_mass
-from ahop.memory import AssociativeMemory, Recall, joined
+from ahop.memory import AssociativeMemory
 from ahop.similarities.base import Similarity
 from ahop.stores.evidence import Evidence
 from ahop.stores.tables import Rows

@@ -1,0 +1,115 @@
+"""What a memory answers, and what can be asked of the answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ahop._checks import same_kind
+from ahop._typing import Kind, NotTensor, RowsLike
+from ahop.posteriors import Answers, ClassMass, PerStored, expected, mass_of
+
+
+@dataclass(frozen=True)
+class Recall(Generic[Kind]):
+    """What a memory answers, best first.
+
+    Attributes:
+        indices: rows of the stored patterns, (b, k).
+        posterior: how sure each of them is, (b, k); over all stored patterns it sums to one.
+        patterns: the stored patterns themselves, (b, k, d).
+        unknown: how likely each query comes from none of them, (b,); None if the memory was not fitted to tell.
+            The posterior is for those that do come from one.
+        labels: of the stored patterns, (b, k); None if they have none.
+    """
+
+    indices: Kind
+    posterior: Kind
+    patterns: Kind
+    unknown: Kind | None = None
+    labels: NDArray[np.object_] | None = None
+
+    def expect(self, values: PerStored) -> Kind:
+        r"""$\sum_k p_k v_k / \sum_k p_k$: the mean of what is known of the k answers, (b,) or (b, c).
+
+        It speaks of the k answers alone: their posterior is made to sum to one. Ask for a larger k to hear more of
+        the stored patterns.
+
+        Args:
+            values: (n,) or (n, c) for the stored patterns in their order; or by label (by row, if there are no labels):
+                a mapping, or a frame or column of pandas with that index. NaN or None where it is not known: those
+                are left out of the mean, which is NaN if all are.
+
+        Example:
+            >>> from ahop import AssociativeMemory
+            >>> memory = AssociativeMemory([[0.0, 1.0], [1.0, 0.0]], labels=["hall", "yard"])
+            >>> answer = memory.recall([[0.0, 1.0]], k=2)
+            >>> answer.expect({"hall": 10.0, "yard": 10.0})
+            array([10.])
+        """
+        return self._kept(expected(self._answers(), values))
+
+    def mass(self, classes: PerStored) -> ClassMass[Kind]:
+        """The sum of the posterior over the answers in each class, (b, c).
+
+        It speaks of the k answers alone, and is not made to sum to one: the rest belongs to patterns that were not
+        answered. Ask for a larger k to make it small.
+
+        Args:
+            classes: one for each stored pattern in their order; or by label (by row, if there are no labels): a
+                mapping, or a column of pandas with that index. None or NaN for patterns of no class.
+        """
+        found = mass_of(self._answers(), classes)
+        precision = torch.as_tensor(self.posterior).dtype
+        return ClassMass(found.classes, self._kept(found.mass.to(precision)), found.best)
+
+    def _answers(self) -> Answers:
+        indices, posterior = torch.as_tensor(self.indices).cpu(), torch.as_tensor(self.posterior).detach().cpu()
+        return Answers(indices, posterior.double().where(indices >= 0, 0.0), self.labels)
+
+    def _kept(self, found: Tensor) -> Kind:
+        """As the posterior is kept: in numpy, or on its device."""
+        device = self.posterior.device if isinstance(self.posterior, Tensor) else "cpu"
+        return same_kind(found.to(device), self.posterior)
+
+
+def labels_at(labels: NDArray[np.object_] | None, indices: Tensor) -> NDArray[np.object_] | None:
+    """The labels of these rows; None for those of number -1, which are no rows."""
+    if labels is None:
+        return None
+    rows = indices.cpu().numpy()
+    found: NDArray[np.object_] = labels[rows]  # the last one for -1, which is then taken back
+    found[rows < 0] = None
+    return found
+
+
+@overload
+def in_kind_of(queries: Tensor, found: Recall[Tensor]) -> Recall[Tensor]: ...
+@overload
+def in_kind_of(queries: NotTensor, found: Recall[Tensor]) -> Recall[NDArray[Any]]: ...
+def in_kind_of(queries: RowsLike, found: Recall[Tensor]) -> Recall[Any]:
+    """The same answers, as tensors to those who asked with tensors, as arrays to all others."""
+    return Recall(
+        same_kind(found.indices, queries),
+        same_kind(found.posterior, queries),
+        same_kind(found.patterns, queries),
+        None if found.unknown is None else same_kind(found.unknown, queries),
+        found.labels,
+    )
+
+
+def joined(parts: Sequence[Recall[Tensor]]) -> Recall[Tensor]:
+    """The answers to blocks of queries, one below the other."""
+    unknown = [part.unknown for part in parts if part.unknown is not None]
+    labels = [part.labels for part in parts if part.labels is not None]
+    return Recall(
+        torch.cat([part.indices for part in parts]),
+        torch.cat([part.posterior for part in parts]),
+        torch.cat([part.patterns for part in parts]),
+        torch.cat(unknown) if unknown else None,
+        np.concatenate(labels) if labels else None,
+    )
