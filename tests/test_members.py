@@ -282,6 +282,20 @@ def test_members_that_contradict_each_other_at_the_edge_of_numbers_give_finite_s
     assert bool(scores.isfinite().all())
 
 
+def test_a_memory_shows_a_pool_all_patterns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = with_gaps(problem(count=30, dimensions=5, batch=12), 0.5)
+    for similarity in (
+        pooled([1.0, 2.0], ahop.ManhattanSimilarity(), ahop.CosineSimilarity()),
+        moved_aligned(pooled([1.0, 2.0], ahop.ManhattanSimilarity(), ahop.CosineSimilarity()), 5),
+    ):
+        memory = ahop.AssociativeMemory(case.patterns, similarity)
+        weights = memory.weights(case.queries)
+        monkeypatch.setattr("ahop.scanning.SCAN_BYTES", 200)
+        recalled = memory.recall(case.queries, k=4)
+        assert_close(recalled.posterior, weights.topk(4).values)
+        assert memory.recall(case.queries[:0], k=4).indices.shape == (0, 4)
+
+
 @pytest.mark.parametrize(("members", "names"), [([], None), ([ahop.DotSimilarity()], ["one", "two"])])
 def test_a_pool_needs_members_and_a_name_for_each(members: list[Similarity], names: list[str] | None) -> None:
     with pytest.raises(InvalidValueError, match=r"at least one|one name for each"):

@@ -4,23 +4,31 @@ import torch
 from torch import Generator, Tensor
 
 from ahop._checks import as_patterns, as_queries, check_count, check_kind, check_positive
-from ahop._numbers import all_finite
+from ahop._numbers import all_finite, lowest
 from ahop._observed import holds_nan, midpoints, quantiles
 from ahop._typing import Array, Patterns, Queries
 from ahop.errors import UndefinedError
-from ahop.liftings.base import Lifting
+from ahop.liftings.base import Lifting, refuse_gaps
+from ahop.liftings.cosine import CosineLifting
 from ahop.liftings.dot import DotLifting
 from ahop.liftings.factored import factor
 from ahop.liftings.moved import MovedLifting
 from ahop.liftings.nuisance import NuisanceLifting
 from ahop.liftings.quadratic import QuadraticLifting
+from ahop.liftings.sum import SumLifting
+from ahop.liftings.transformed import TransformedLifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.missingness import Missingness
 from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import DecomposableSimilarity, Similarity
+from ahop.similarities.correlation import CorrelationSimilarity
+from ahop.similarities.cosine import CosineSimilarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.pooled import PooledSimilarity
+from ahop.similarities.transformed import TransformedSimilarity
 from ahop.similarities.unified import UnifiedSimilarity
 from ahop.variants.mixture import MixtureVariant
 from ahop.variants.noisy import NoisyVariant
@@ -32,6 +40,10 @@ WEIGHED, JUDGED, ASKED = 4096, 512, 256
 GRIDS = (33, 65, 129, 257, 513)
 # By how much more terms are taken if those that should have been enough were not.
 GROWTH = 1.25
+# Shares of the tolerance that the members of a pool may use up, tried one after the other: their errors add up.
+MEMBERS_SHARES = (1.0, 0.5, 0.2)
+# Their parts may know nothing of a query that is not empty.
+MADE_OF_OTHERS = (AlignedSimilarity, PooledSimilarity, TransformedSimilarity)
 
 
 @torch.no_grad()
@@ -47,8 +59,9 @@ def lift(
 ) -> Lifting:
     r"""The similarity as $a(x)^\top c(\xi)$, up to a number for each query, which no ranking and no softmax sees.
 
-    Inner products, distances and the de-biased are lifted exactly. Sums over dimensions (mixtures, tables, Manhattan)
-    keep as many terms of each dimension as the tolerance asks for, a nuisance with a gain as many directions.
+    Inner products and distances are lifted exactly, and directions (cosine, correlation) for complete queries. Sums
+    over dimensions (mixtures, tables, Manhattan) keep as many terms of each dimension as the tolerance asks for, a
+    nuisance with a gain as many directions. What is transformed, aligned or pooled is lifted as its parts are.
 
     Args:
         patterns: the stored ones, which the places, terms and errors are measured on.
@@ -77,6 +90,9 @@ def lift(
         asked = asked[~asked.isnan().all(-1)]  # no pattern is closer to these than any other
     if asked is None or not len(asked):
         asked = _typical(similarity, stored, generator)
+    if isinstance(similarity, MADE_OF_OTHERS):
+        known = similarity(stored[:JUDGED], asked) > lowest(stored.dtype)
+        asked = asked[known.all(-1)]  # the others have nothing that an error could be measured on
     lifting = _lift(similarity, stored, asked, tolerance, gaps, most)
     _measure(lifting, similarity, stored[:JUDGED], asked)
     return lifting
@@ -92,11 +108,23 @@ def _lift(
         return QuadraticLifting.of(ones, torch.zeros_like(ones), patterns, gaps)
     if isinstance(similarity, UnifiedSimilarity):
         return QuadraticLifting.of(similarity.precision.double(), similarity.slope.double(), patterns, gaps)
+    if isinstance(similarity, CosineSimilarity | CorrelationSimilarity):
+        refuse_gaps(patterns)
+        return CosineLifting(patterns.shape[1], centred=isinstance(similarity, CorrelationSimilarity))
     if isinstance(similarity, DebiasedSimilarity):
         queries = queries - similarity.bias.to(queries)
-        moved = MovedLifting(_lift(similarity.base, patterns, queries, tolerance, gaps, most), patterns.shape[1])
-        moved.bias.copy_(similarity.bias)
-        return moved
+        base = _lift(similarity.base, patterns, queries, tolerance, gaps, most)
+        return MovedLifting.of(base, similarity.bias, torch.ones_like(similarity.bias))
+    if isinstance(similarity, AlignedSimilarity):
+        queries = similarity.aligned(queries)
+        base = _lift(similarity.base, patterns, queries, tolerance, gaps, most)
+        return MovedLifting.of(base, similarity.offset, similarity.gain)
+    if isinstance(similarity, TransformedSimilarity):
+        transform = similarity.transform
+        behind, gaps = (transform(patterns), transform(queries)), gaps and not transform.fills_gaps
+        return TransformedLifting(_lift(similarity.base, *behind, tolerance, gaps, most), transform)
+    if isinstance(similarity, PooledSimilarity):
+        return _lift_pool(similarity, patterns, queries, tolerance, gaps, most)
     if isinstance(similarity, LikelihoodSimilarity):
         variant = similarity.variant
         if isinstance(variant, NoisyVariant):
@@ -109,9 +137,10 @@ def _lift(
     if isinstance(similarity, DecomposableSimilarity):
         return _lift_sum(similarity, patterns, queries, tolerance, most)
     raise UndefinedError(
-        f"{similarity!r} is no inner product in any space of useful size: it weighs dimensions by their rank, or by "
-        "one another. Fit an additive similarity on the same pairs (`ahop.fit(patterns, pairs=..., "
-        "similarity='mixture')`), let it bring the candidates, and rerank them with this one."
+        f"{similarity!r} is no inner product in any space of useful size: it weighs dimensions by their rank or by "
+        "one another, or is known by its scores alone. Fit an additive similarity on the same pairs "
+        "(`ahop.fit(patterns, pairs=..., similarity='mixture')`), let it bring the candidates, and rerank them with "
+        "this one."
     )
 
 
@@ -144,6 +173,28 @@ def _lift_sum(
         f"{similarity!r} cannot be lifted within `tolerance`={tolerance:g} of the spread of its scores: with at most "
         f"{most} dimensions the error is {reached:.3g}, and {allowed:.3g} is allowed. Raise the tolerance, or let a "
         "similarity with smooth addends, such as a fitted mixture, bring the candidates and rerank them with this one."
+    )
+
+
+def _lift_pool(
+    pool: PooledSimilarity, patterns: Patterns, queries: Queries, tolerance: float, gaps: bool, most: int
+) -> Lifting:
+    """All members that have weight, each within a share of the tolerance: the largest that keeps it for their sum."""
+    members = [(weight, part) for weight, part in zip(pool.weights.tolist(), pool.parts(), strict=True) if weight]
+    exact = pool(patterns[:JUDGED], queries)
+    allowed, reached, size = tolerance * _spread(exact), torch.inf, 0
+    for share in MEMBERS_SHARES:
+        parts = [_lift(part, patterns, queries, share * tolerance, gaps, most) for _, part in members]
+        lifting = SumLifting(parts)
+        lifting.weights.copy_(torch.tensor([weight for weight, _ in members], dtype=torch.float64))
+        error, _ = _errors(lifting, patterns[:JUDGED], queries, exact)
+        if error <= allowed and lifting.size <= most:
+            return lifting
+        reached, size = min(reached, error), lifting.size
+    raise UndefinedError(
+        f"{pool!r} cannot be lifted within `tolerance`={tolerance:g} of the spread of its scores: with {size} "
+        f"dimensions, where {most} may be, the error is {reached:.3g}, and {allowed:.3g} is allowed. Raise the "
+        "tolerance, or let one of its members bring the candidates and rerank them with this one."
     )
 
 
@@ -225,6 +276,11 @@ def _typical(similarity: Similarity, patterns: Patterns, generator: Generator) -
     originals = patterns[torch.randint(len(patterns), (ASKED,), generator=generator)]
     if isinstance(similarity, DebiasedSimilarity):
         return _typical(similarity.base, patterns, generator) + similarity.bias.to(patterns)
+    if isinstance(similarity, AlignedSimilarity):
+        gain, offset = similarity.gain.to(patterns), similarity.offset.to(patterns)
+        return _typical(similarity.base, patterns, generator) * gain + offset
+    if isinstance(similarity, PooledSimilarity):
+        return _typical(similarity.parts()[int(similarity.weights.argmax())], patterns, generator)
     if isinstance(similarity, AdditiveSimilarity):
         low, high = similarity.query_places[:, :1], similarity.query_places[:, -1:]
         drawn = torch.rand(similarity.dimensions, ASKED, generator=generator).to(low)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._numbers import saturate
-from ahop._typing import Patterns, Queries
+from ahop._typing import Patterns, Queries, Scores
 from ahop.separations.softmax import Softmax, below_top
 from ahop.similarities.base import Similarity
 
@@ -25,6 +25,13 @@ class Best:
 
 def scan(similarity: Similarity, separation: Softmax, patterns: Patterns, queries: Queries, k: int) -> Best:
     """The same as a softmax of all scores and its k largest, without ever holding all scores."""
+    if similarity.compares_patterns:
+        row = 4 * len(patterns) * patterns.element_size()
+        parts = [
+            _best_of_all(similarity(patterns, queries[rows]), separation, k)
+            for rows in blocks(len(queries), row, SCAN_BYTES)
+        ] or [_best_of_all(similarity(patterns, queries), separation, k)]
+        return Best(torch.cat([part.indices for part in parts]), torch.cat([part.posterior for part in parts]))
     scores: list[Tensor] = []
     indices: list[Tensor] = []
     tops: list[Tensor] = []
@@ -47,3 +54,8 @@ def scan(similarity: Similarity, separation: Softmax, patterns: Patterns, querie
     mass = torch.logsumexp(separation.beta * below + torch.cat(masses, dim=-1), dim=-1, keepdim=True)
     shares = (separation.beta * saturate(scores[0] - top) - mass).exp()
     return Best(indices[0], separation.floored(shares, len(patterns)))
+
+
+def _best_of_all(scores: Scores, separation: Softmax, k: int) -> Best:
+    best = scores.topk(k, dim=-1).indices
+    return Best(best, separation(scores).gather(-1, best))

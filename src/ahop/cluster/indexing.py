@@ -8,10 +8,10 @@ from ahop.cluster.options import ShardOptions
 from ahop.cluster.shares import Share
 from ahop.errors import FileFormatError, InvalidValueError, KindError, UndefinedError
 from ahop.indexes.calibrating import EXACT_COUNT, calibrate
+from ahop.indexes.candidates import lift_for_candidates
 from ahop.indexes.exact import ExactIndex
 from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranked import RerankedIndex, lifted
-from ahop.lifting import lift
 from ahop.memory import AssociativeMemory
 from ahop.stores.cached import CACHE, digest_of
 
@@ -42,7 +42,7 @@ def _built(memory: AssociativeMemory, options: ShardOptions) -> RerankedIndex | 
             return calibrate(memory, target=options.target, tolerance=options.tolerance, candidates=options.candidates)
     stored = memory.modulation(memory.patterns).detach()
     try:
-        lifting = lift(memory.similarity, stored, gaps=options.gaps, tolerance=options.tolerance)
+        lifting = lift_for_candidates(memory.similarity, stored, None, gaps=options.gaps, tolerance=options.tolerance)
     except UndefinedError:
         return ExhaustiveIndex(memory)
     return RerankedIndex(memory, lifting, ExactIndex(lifted(memory, lifting)), options.candidates)

@@ -13,14 +13,15 @@ from ahop._numbers import distinct
 from ahop._typing import Entries, RowsLike
 from ahop.errors import KindError, UndefinedError
 from ahop.fitting.pairs import GivenPairs, PairSource
+from ahop.indexes.candidates import lift_for_candidates
 from ahop.indexes.exact import ExactIndex
 from ahop.indexes.faiss import FaissIndex, Kind
 from ahop.indexes.geometry import Geometry
 from ahop.indexes.reranked import RerankedIndex, lifted
-from ahop.lifting import lift
 from ahop.liftings.base import Lifting
 from ahop.memory import AssociativeMemory
 from ahop.similarities.base import Similarity
+from ahop.similarities.pooled import PooledSimilarity
 from ahop.variants.base import Pairs, Variant
 
 # Up to here looking at every row is fast, and needs no calibration.
@@ -217,14 +218,24 @@ def _given(
     if pairs is not None:
         source = PairSource(memory, pairs, None, samples, seed)
         return source.draw() if not isinstance(pairs, Pairs) else GivenPairs(pairs).draw()
-    known = variant or getattr(memory.similarity, "variant", None)
-    if not isinstance(known, Variant):
+    known = variant or _variant_of(memory.similarity)
+    if known is None:
         return None
     return known.sample(memory.modulation(memory.patterns), samples, seed, memory.log_prior)
+
+
+def _variant_of(similarity: Similarity) -> Variant | None:
+    """What the similarity takes queries to be born of; of a pool, what its heaviest member that knows does."""
+    if isinstance(similarity, PooledSimilarity):
+        order = similarity.weights.argsort(descending=True).tolist()
+        known = [_variant_of(similarity.parts()[row]) for row in order]
+        return next((each for each in known if each is not None), None)
+    variant = getattr(similarity, "variant", None)
+    return variant if isinstance(variant, Variant) else None
 
 
 def _lifting(memory: AssociativeMemory, drawn: Pairs | None, tolerance: float, other: Similarity | None) -> Lifting:
     stored, similarity = memory.modulation(memory.patterns), other or memory.similarity
     if drawn is None:  # whatever may be asked, gaps included
-        return lift(similarity, stored, tolerance=tolerance, gaps=True)
-    return lift(similarity, stored, drawn.queries, tolerance=tolerance)
+        return lift_for_candidates(similarity, stored, None, tolerance=tolerance, gaps=True)
+    return lift_for_candidates(similarity, stored, drawn.queries, tolerance=tolerance)

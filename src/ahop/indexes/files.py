@@ -19,15 +19,21 @@ from ahop.indexes.exact import ExactIndex
 from ahop.indexes.faiss import FaissIndex
 from ahop.indexes.reranked import RerankedIndex
 from ahop.liftings.base import Lifting
+from ahop.liftings.cosine import CosineLifting
 from ahop.liftings.dot import DotLifting
 from ahop.liftings.factored import FactoredLifting
 from ahop.liftings.moved import MovedLifting
 from ahop.liftings.nuisance import NuisanceLifting
 from ahop.liftings.quadratic import QuadraticLifting
+from ahop.liftings.sum import SumLifting
+from ahop.liftings.transformed import TransformedLifting
 from ahop.loading import COMPONENTS, FAILURES, build
 from ahop.memory import AssociativeMemory
 
-LIFTINGS = (DotLifting, QuadraticLifting, MovedLifting, FactoredLifting, NuisanceLifting)
+LIFTINGS = (
+    *(DotLifting, CosineLifting, QuadraticLifting, FactoredLifting, NuisanceLifting),
+    *(MovedLifting, TransformedLifting, SumLifting),
+)
 NAMED: dict[str, type[Component]] = {**COMPONENTS, **{kind.__name__: kind for kind in LIFTINGS}}
 
 

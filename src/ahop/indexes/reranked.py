@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._checks import as_queries, as_rows, check_count, check_kind
+from ahop._numbers import distinct
 from ahop._room import check_room
 from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
 from ahop.answers import Recall, in_kind_of, labels_at
@@ -22,7 +23,10 @@ from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
 from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
+from ahop.similarities.pooled import PooledSimilarity
+from ahop.similarities.transformed import TransformedSimilarity
 from ahop.variants.base import FactorisedVariant
 
 # Rows that stand for all that are no candidates, and of these, those that tell lifted from exact scores.
@@ -161,16 +165,20 @@ class RerankedIndex:
         if allowed is not None and count <= FEW * wanted:
             found = Found(allowed.nonzero().mT.expand(len(queries), -1), queries.new_zeros(len(queries), count))
         else:
-            found = self.index.search(asked, wanted, allowed, beta if self.index.is_exhaustive else None)
+            sees_all = self.index.is_exhaustive and self.lifting.is_whole
+            found = self.index.search(asked, wanted, allowed, beta if sees_all else None)
         needs_drawn = found.log_mass is None or self.memory.detector is not None
-        some = slice(None, None if needs_drawn else 0, max(1, len(self._drawn) // COMPARED))
+        step = max(1, len(self._drawn) // COMPARED) if self.lifting.is_whole else 1
+        some = slice(None, None if needs_drawn else 0, step)
         compared = self._drawn[some]
         scores = self._exact(queries, torch.cat([found.indices, compared.expand(len(queries), -1)], dim=-1))
         exact, of_compared = scores[:, : found.indices.shape[1]], scores[:, found.indices.shape[1] :]
         background = None
         if needs_drawn:
-            drawn = asked @ self._drawn_vectors.mT
-            drawn += (of_compared - drawn[:, some]).mean(-1, keepdim=True)  # what lifting leaves out
+            drawn = of_compared
+            if self.lifting.is_whole:
+                drawn = asked @ self._drawn_vectors.mT
+                drawn += (of_compared - drawn[:, some]).mean(-1, keepdim=True)  # what lifting leaves out
             rest = self._outside(exact, drawn, found.indices, allowed, count, beta)
             if self.memory.detector is not None:
                 plain = rest if beta == 1 else self._outside(exact, drawn, found.indices, allowed, count, 1.0)
@@ -239,6 +247,14 @@ def lifted(memory: AssociativeMemory, lifting: Lifting, rows: Tensor | None = No
 
 def paired_scores(similarity: Similarity, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
     """The scores (b, c) of each query with rows of its own, (b, c)."""
+    if isinstance(similarity, PooledSimilarity):
+        return similarity.combined(paired_scores(part, patterns, rows, queries) for part in similarity.parts())
+    if isinstance(similarity, AlignedSimilarity):
+        return paired_scores(similarity.base, patterns, rows, similarity.aligned(queries))
+    if isinstance(similarity, TransformedSimilarity) and similarity.rows(rows.flatten()[:1]) is similarity:
+        chosen, places = distinct(rows)
+        behind = similarity.transform(patterns[chosen]), similarity.transform(queries)
+        return paired_scores(similarity.base, behind[0], places, behind[1])
     single = similarity.rows(rows[0]) if len(rows) else similarity
     if single is not similarity:  # it knows patterns one by one
         pairs = zip(rows, queries, strict=True)

@@ -23,12 +23,14 @@ class Lifting(Component, ABC):
         size: the number of lifted dimensions.
         is_distance: the last coordinate of a lifted pattern is $-\lVert u \rVert^2 / 2$ of the others and that of a
             query is 1, so that the nearest $u$ is the best answer.
+        is_whole: all of the similarity was lifted, and not only those members of a pool that bring its candidates.
         rms_error: of a score, in its own units and up to the number for each query, where it was measured.
         largest_error: the largest there.
     """
 
     size: int
     is_distance: bool = False
+    is_whole: bool = True
     measured: Tensor
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A lifting whose queries are shifted first."""
+"""A lifting whose queries are put on the scale of the patterns first."""
 
 from typing import final
 
@@ -13,15 +13,25 @@ from ahop.liftings.base import Lifting
 
 @final
 class MovedLifting(Lifting):
-    r"""$a(x - b)$ and $c(\xi)$ of another lifting."""
+    r"""$a((x - b) / g)$ and $c(\xi)$ of another lifting."""
 
     bias: Tensor
+    gain: Tensor
 
     def __init__(self, base: Lifting, dimensions: int) -> None:
         super().__init__()
         self.base = check_kind("base", base, Lifting)
-        self.dimensions, self.size, self.is_distance = dimensions, base.size, base.is_distance
+        self.dimensions, self.size = dimensions, base.size
+        self.is_distance, self.is_whole = base.is_distance, base.is_whole
         self.register_buffer("bias", torch.zeros(dimensions))
+        self.register_buffer("gain", torch.ones(dimensions))
+
+    @classmethod
+    def of(cls, base: Lifting, bias: Tensor, gain: Tensor) -> "MovedLifting":
+        lifting = cls(base, len(bias))
+        lifting.bias.copy_(bias)
+        lifting.gain.copy_(gain)
+        return lifting
 
     @override
     def configuration(self) -> dict[str, object]:
@@ -33,4 +43,4 @@ class MovedLifting(Lifting):
 
     @override
     def _lift_queries(self, queries: Queries) -> Tensor:
-        return self.base._lift_queries(queries - self.bias.to(queries))
+        return self.base._lift_queries((queries - self.bias.to(queries)) / self.gain.to(queries))

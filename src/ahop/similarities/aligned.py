@@ -25,6 +25,7 @@ class AlignedSimilarity(Similarity):
     def __init__(self, base: Similarity, dimensions: int) -> None:
         super().__init__()
         self.base = check_kind("base", base, Similarity)
+        self.compares_patterns = base.compares_patterns
         self.dimensions = check_count("dimensions", dimensions)
         self.register_buffer("offset", torch.zeros(dimensions))
         self.register_buffer("gain", torch.ones(dimensions))
@@ -52,13 +53,14 @@ class AlignedSimilarity(Similarity):
 
     @override
     def rows(self, indices: Indices | slice) -> "AlignedSimilarity":
-        return self._with(self.base.rows(indices))
+        return self.with_base(self.base.rows(indices))
 
     @override
     def grown(self, count: int) -> "AlignedSimilarity":
-        return self._with(self.base.grown(count))
+        return self.with_base(self.base.grown(count))
 
-    def _with(self, base: Similarity) -> "AlignedSimilarity":
+    def with_base(self, base: Similarity) -> "AlignedSimilarity":
+        """The same around another base; itself if that is its own."""
         if base is self.base:
             return self
         other = AlignedSimilarity(base, self.dimensions)

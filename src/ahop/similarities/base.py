@@ -29,9 +29,11 @@ class Similarity(Component, ABC):
     Attributes:
         silence_is_evidence: the formulas themselves know what a NaN says; they get the data as they are, and no score
             is put in the place of theirs.
+        compares_patterns: where data have gaps, a score may depend on the other patterns; score all of them at once.
     """
 
     silence_is_evidence: bool = False
+    compares_patterns: bool = False
 
     @abstractmethod
     def forward(self, patterns: Patterns, queries: Queries) -> Scores: ...

@@ -1,6 +1,6 @@
 """Several similarities, each with its weight."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 import torch
@@ -29,6 +29,7 @@ class PooledSimilarity(Similarity):
     """
 
     silence_is_evidence = True
+    compares_patterns = True
     weights: Tensor
 
     def __init__(self, members: Sequence[Similarity], names: Sequence[str] | None = None) -> None:
@@ -51,14 +52,17 @@ class PooledSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        weights = self.weights.to(queries.dtype)
-        total = queries.new_zeros(())
-        known = torch.zeros_like(queries[..., :1], dtype=torch.bool)
-        for weight, member in zip(weights, self.parts(), strict=True):
-            scores, knows = worst_for_unknown(member(patterns, queries))
+        return self.combined(member(patterns, queries) for member in self.parts())
+
+    def combined(self, scores: Iterable[Scores]) -> Scores:
+        """The scores of the pool from those of its members, which may come one by one."""
+        total, known = torch.zeros(()), torch.zeros((), dtype=torch.bool)
+        for weight, own in zip(self.weights, scores, strict=True):
+            filled_in, knows = worst_for_unknown(own)
             # Each term held at the largest finite number: no sum of these is infinity less infinity.
-            total, known = saturate(total + saturate(weight * scores)), known | (knows & (weight > 0))
-        return total.where(known, lowest(queries.dtype))
+            total = saturate(total.to(own) + saturate(weight.to(own) * filled_in))
+            known = known.to(knows) | (knows & (weight > 0))
+        return total.where(known, lowest(total.dtype))
 
     def parts(self) -> list[Similarity]:
         """The members, in the order of their weights."""
@@ -66,13 +70,14 @@ class PooledSimilarity(Similarity):
 
     @override
     def rows(self, indices: Indices | slice) -> "PooledSimilarity":
-        return self._with([member.rows(indices) for member in self.parts()])
+        return self.with_members([member.rows(indices) for member in self.parts()])
 
     @override
     def grown(self, count: int) -> "PooledSimilarity":
-        return self._with([member.grown(count) for member in self.parts()])
+        return self.with_members([member.grown(count) for member in self.parts()])
 
-    def _with(self, members: list[Similarity]) -> "PooledSimilarity":
+    def with_members(self, members: list[Similarity]) -> "PooledSimilarity":
+        """The same weights and names for other members; itself if they are its own."""
         if all(new is old for new, old in zip(members, self.parts(), strict=True)):
             return self
         other = PooledSimilarity(members, self.names)

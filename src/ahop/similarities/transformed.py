@@ -23,6 +23,7 @@ class TransformedSimilarity(Similarity):
     def __init__(self, base: Similarity, transform: Transform) -> None:
         super().__init__()
         self.base = check_kind("base", base, Similarity)
+        self.compares_patterns = base.compares_patterns
         self.transform = check_kind("transform", transform, Transform)
 
     @override
@@ -35,11 +36,12 @@ class TransformedSimilarity(Similarity):
 
     @override
     def rows(self, indices: Indices | slice) -> "TransformedSimilarity":
-        return self._with(self.base.rows(indices))
+        return self.with_base(self.base.rows(indices))
 
     @override
     def grown(self, count: int) -> "TransformedSimilarity":
-        return self._with(self.base.grown(count))
+        return self.with_base(self.base.grown(count))
 
-    def _with(self, base: Similarity) -> "TransformedSimilarity":
+    def with_base(self, base: Similarity) -> "TransformedSimilarity":
+        """The same around another base; itself if that is its own."""
         return self if base is self.base else TransformedSimilarity(base, self.transform)
