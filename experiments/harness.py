@@ -40,6 +40,7 @@ class Experiment:
         words: what is said in words; where seeds differ, each word with how often.
         tallies: lists of counts, which are added up over seeds.
         summarise: the averaged rows -> further ones, such as a mean over settings.
+        headline: all rows -> the few figures that stand beside them in the result.
         draw: rows and a path -> a picture; None if a table says it all.
     """
 
@@ -53,16 +54,25 @@ class Experiment:
     words: Sequence[str] = ()
     tallies: Sequence[str] = ()
     summarise: Callable[[list[Row]], list[Row]] | None = None
+    headline: Callable[[list[Row]], Row] | None = None
     draw: Callable[[list[Row], Path], None] | None = None
     notes: str = ""
 
 
 def perform(
-    experiment: Experiment, *, quick: bool, seeds: int | None, resume: bool, progress: bool, jobs: int = 1
+    experiment: Experiment,
+    *,
+    quick: bool,
+    seeds: int | None,
+    resume: bool,
+    progress: bool,
+    jobs: int = 1,
+    only: str | None = None,
 ) -> Row:
     """Run every cell, and keep the result file up to date after each so that an interrupted run can go on.
 
-    With several jobs, each cell runs in a process of one thread: cells are many and small.
+    With several jobs, each cell runs in a process of one thread: cells are many and small. `only` runs the cells that
+    have this value and leaves the others for later.
     """
     count = 1 if quick else seeds or experiment.seeds
     path = RESULTS / f"{experiment.name}.json"
@@ -70,6 +80,7 @@ def perform(
     done: list[Row] = json.loads(path.read_text())["runs"] if resume and path.exists() else []
     done = [run for run in done if run["cell"] in wanted]
     missing = [cell for cell in wanted if cell not in [run["cell"] for run in done]]
+    missing = [cell for cell in missing if only is None or only in map(str, cell.values())]
     started = time.perf_counter()
     for run in tqdm(
         _runs(experiment, missing, quick, jobs), desc=experiment.name, total=len(missing), disable=not progress
@@ -108,6 +119,7 @@ def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bo
         experiment.words,
         experiment.tallies,
     )
+    rows += experiment.summarise(rows) if experiment.summarise else []
     return {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -115,7 +127,8 @@ def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bo
         "quick": quick,
         "seeds": count,
         "notes": experiment.notes,
-        "rows": rows + (experiment.summarise(rows) if experiment.summarise else []),
+        **(experiment.headline(rows) if experiment.headline else {}),
+        "rows": rows,
         "environment": environment(),
         "seconds": round(time.perf_counter() - started, 1),
     }

@@ -1,5 +1,8 @@
 """What is measured on test queries."""
 
+import time
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -37,3 +40,17 @@ def reliability(confidence: Tensor, right: Tensor) -> tuple[list[int], list[floa
 def calibration_error(count: list[int], said: list[float], hits: list[int]) -> float:
     """Expected calibration error: what was said against what came true, bins weighted by their queries."""
     return sum(abs(total - right) for total, right in zip(said, hits, strict=True)) / max(1, sum(count))
+
+
+def milliseconds(work: Callable[[], object], repeats: int = 3) -> float:
+    """On one thread, the best of a few tries."""
+    threads, seconds = torch.get_num_threads(), []
+    torch.set_num_threads(1)
+    try:
+        for _ in range(repeats):
+            started = time.perf_counter()
+            work()
+            seconds.append(time.perf_counter() - started)
+    finally:
+        torch.set_num_threads(threads)
+    return 1000 * min(seconds)
