@@ -183,13 +183,24 @@ def test_fashion_mnist_without_its_training_pictures_says_so(data_folder: Path) 
     assert re.search("training pictures were not found", fashion.notes[0])
 
 
-def test_cifar10_with_two_of_five_batches_says_so(data_folder: Path) -> None:
+def test_cifar10_has_the_published_counts(data_folder: Path) -> None:
     cifar = loaded("cifar10", data_folder)
-    assert cifar.train.shape == (20000, 3, 32, 32)
+    batches = len(cifar.train) // 10000
+    assert cifar.train.shape == (10000 * batches, 3, 32, 32)
     assert np.bincount(cifar.test_labels).tolist() == [1000] * 10
-    assert np.abs(np.bincount(cifar.train_labels) - 2000).max() < 100
+    assert np.abs(np.bincount(cifar.train_labels) - 1000 * batches).max() < 100
     assert cifar.class_names[cifar.test_labels[0]] == "cat"  # as every tutorial shows
     assert np.abs(cifar.train.mean((0, 2, 3)) - [125.306918, 122.950394, 113.865383]).max() < 1  # red, green, blue
+    assert len(cifar.notes) == (batches < 5)
+
+
+def test_cifar10_with_two_of_five_batches_says_so(data_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "cifar10").mkdir()
+    for path in (data_folder / "cifar10").iterdir():
+        if path.name.startswith(("data_batch_1", "data_batch_2", "test_batch")):
+            (tmp_path / "cifar10" / path.name).symlink_to(path.resolve())
+    cifar = datasets.load_cifar10(tmp_path, progress=False)
+    assert cifar.train.shape == (20000, 3, 32, 32)
     assert re.match("2 of the 5 training batches", cifar.notes[0])
 
 

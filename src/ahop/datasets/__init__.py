@@ -19,9 +19,13 @@ from ahop.datasets.cifar import load_cifar10, load_cifar100
 from ahop.datasets.fingerprints import Fingerprints, WifiSurvey
 from ahop.datasets.heart import load_heart
 from ahop.datasets.images import Images
+from ahop.datasets.massbank import load_massbank_eawag
 from ahop.datasets.mil import load_elephant, load_fox, load_musk1, load_musk2, load_tiger, load_ucsb_breast
 from ahop.datasets.mnist import load_fashion_mnist, load_mnist
+from ahop.datasets.nir import NirSpectra, NirSurvey
 from ahop.datasets.purchase import load_purchase
+from ahop.datasets.spectra import SpectraLibrary
+from ahop.datasets.sugarcane import load_sugarcane_nir
 from ahop.datasets.table import Table
 from ahop.datasets.tiny_imagenet import load_tiny_imagenet
 from ahop.datasets.uji_indoorloc import load_uji_indoorloc
@@ -35,6 +39,9 @@ __all__ = [
     "DownloadError",
     "Fingerprints",
     "Images",
+    "NirSpectra",
+    "NirSurvey",
+    "SpectraLibrary",
     "Table",
     "WifiSurvey",
     "load_adult",
@@ -45,10 +52,12 @@ __all__ = [
     "load_fashion_mnist",
     "load_fox",
     "load_heart",
+    "load_massbank_eawag",
     "load_mnist",
     "load_musk1",
     "load_musk2",
     "load_purchase",
+    "load_sugarcane_nir",
     "load_tiger",
     "load_tiny_imagenet",
     "load_ucsb_breast",

@@ -5,7 +5,9 @@ They were written down in a closed network and never tried from it. Digests are 
 whole (MNIST, Fashion-MNIST, CIFAR, Tiny ImageNet): the sums that other libraries publish for the official files. For
 what comes in archives of UCI, which may be packed anew: the sums of the members, which are the published ones. Where
 nobody published any (Heart, the bags): a digest of the numbers, taken from a copy that agrees with independent others.
-Licences and citations were written down from memory of those pages: check them before you publish anything.
+Of MassBank and Sugarcane there is one copy alone: the sums are its own, and no page of theirs was at hand, so that the
+licence is to be read at the source. All other licences and citations were written down from memory of those pages:
+check them before you publish anything.
 """
 
 from ahop.datasets._facts import Download, Edition, File, Source
@@ -411,6 +413,74 @@ UJI_INDOORLOC = Source(
     ),
 )
 
+_EAWAG = "MassBank-data release 2025.05.1, the records of Eawag"
+MASSBANK_EAWAG = Source(
+    name="massbank_eawag",
+    title="MassBank, the records of Eawag",
+    page="",
+    licence=f"To be read at the source: {_EAWAG}. The column `license` repeats what each record says",
+    citation=f"{_EAWAG}; the column `authors` names those of each",
+    editions=(
+        Edition(
+            "massbank_eawag",
+            files=(
+                File(
+                    "metadata.csv",
+                    2_656_974,
+                    "sha256:b438f2e1a71acc2c67fbbd6af6421e8b03263ca3f5ff1ba346f199ee586b576c",
+                ),
+                File("spectra.npz", 8_000_000),
+            ),
+            complete=False,
+            notes=(
+                "A selection: 7530 of the 16424 records of Eawag, those of precursor [M+H]+ and licence CC BY; "
+                "absolute intensities and the annotations of peaks are left out.",
+                f"The licence is to be read at the source, {_EAWAG}.",
+                "The checksums are those of one copy: no published ones were at hand.",
+            ),
+        ),
+    ),
+    by_hand=f"There is nothing to fetch: both files were cut out of {_EAWAG}. `spectra.npz` has the peaks of all "
+    "spectra, `numpy.savez('spectra.npz', mz=..., intensity=..., indptr=...)`; `metadata.csv` a row for each spectrum.",
+    numbers="sha256:fd2f2d4cf6a5b7c578279b606b2b3c8ba9a7b827cd2ffa39d7904a297121dba6",
+)
+
+_SUGARCANE = "Mendeley Data rnvvftvmh7, version 1"
+SUGARCANE_NIR = Source(
+    name="sugarcane_nir",
+    title="Sugarcane on several near-infrared spectrometers",
+    page="",
+    licence=f"To be read at the source: {_SUGARCANE}",
+    citation=_SUGARCANE,
+    editions=(
+        Edition(
+            "sugarcane_nir",
+            files=tuple(
+                File(f"{name}.csv", size, f"sha256:{digest}")
+                for name, size, digest in (
+                    ("F750", 131_187, "2520d1a1da4599019fef7d0e4363b4664f3932a0f960da9c8321e5fcc438af9f"),
+                    ("Micronir1700rep1", 68_308, "ea7e488e81ef620615957d272b42c73cdcdabf3cc52c6c496098dd4f820cdc6d"),
+                    ("Micronir1700rep2", 68_213, "172a6652fca58c8c9fe054fd575eac510a51e6e64168fdd824d9a7faee11b3c5"),
+                    ("Micronir1700rep3", 68_255, "ab4d575adfe15dc9cce2eadd0097ac10fa9245c2a4e2fae0827f82c034172222"),
+                    ("Micronir2200", 67_956, "b816950be7cccb8fcfdb175a6316101dd959afc99cf6a6f0d2b71a235e6aff5c"),
+                    ("Nirone22", 108_568, "92aa4d684e24862d99761cb872f9bf5e5fa20992dc909c7d0d944b9492d2606b"),
+                    ("Nirscan_nano", 125_144, "79be7499bc5b6a183eecbc878f5d9579abdecb2df11cded481fea2f290818992"),
+                    ("Scio", 178_752, "a053159dcddb29c9acd5a8bc9489c6348c0e23e5bbcc70708e21cbf43b729a47"),
+                    ("Tellspec", 139_901, "dd5c77a3a44895ac2ea58c9ced28e6a2a008eb34bb466bdfc95bf3fb025192b0"),
+                    ("References", 1_678, "212ac27cf01c44f1ec962e35243f108205b958e30f8fdd87bb15e564187cf7ec"),
+                )
+            ),
+            complete=False,
+            notes=(
+                "Without the spectrometer LabSpec, which the official data have.",
+                f"The licence is to be read at the source, {_SUGARCANE}.",
+                "The checksums are those of one copy: no published ones were at hand.",
+            ),
+        ),
+    ),
+    by_hand=f"No address to fetch it from is known here: it is {_SUGARCANE}.",
+)
+
 
 def _arrays(name: str) -> Edition:
     """Bags as the three arrays `X`, `bag_id` and `y`."""
@@ -494,5 +564,7 @@ SOURCES = {
         MUSK1,
         MUSK2,
         UJI_INDOORLOC,
+        MASSBANK_EAWAG,
+        SUGARCANE_NIR,
     )
 }
