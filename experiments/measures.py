@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from statistics import mean
 
 import torch
 from torch import Tensor
 
 import ahop
+from experiments.harness import Row
 
 BINS = 15
 
@@ -40,6 +42,21 @@ def reliability(confidence: Tensor, right: Tensor) -> tuple[list[int], list[floa
 def calibration_error(count: list[int], said: list[float], hits: list[int]) -> float:
     """Expected calibration error: what was said against what came true, bins weighted by their queries."""
     return sum(abs(total - right) for total, right in zip(said, hits, strict=True)) / max(1, sum(count))
+
+
+def pooled_error(rows: list[Row], prefix: str = "") -> float | None:
+    """The calibration error of the queries of all rows together; None where nothing was said."""
+    count, said, hits = (
+        [sum(places) for places in zip(*(row[f"{prefix}{part}"] for row in rows), strict=True)]
+        for part in ("count", "said", "hits")
+    )
+    return round(calibration_error(count, said, hits), 5) if count else None
+
+
+def mean_of(rows: list[Row], metric: str) -> float | None:
+    """Over the rows that have it."""
+    values = [row[metric] for row in rows if row.get(metric) is not None]
+    return round(mean(values), 5) if values else None
 
 
 def milliseconds(work: Callable[[], object], repeats: int = 3) -> float:

@@ -4,16 +4,14 @@ Each phone is left out of the radio map in turn, learns from 30 pairs and is tes
 split: months later, eleven phones, 15 pairs of each.
 """
 
-from statistics import mean
-from typing import Any
-
 from torch import Tensor
 
 import ahop
 from experiments.harness import Experiment, Row
 from experiments.learning import report_of
-from experiments.measures import calibration_error, hit_rate, milliseconds, reliability
-from experiments.wifi_peers import METRICS, without_offsets
+from experiments.measures import hit_rate, mean_of, milliseconds, pooled_error, reliability
+from experiments.metric_peers import nearest_by_nca
+from experiments.wifi_peers import METRICS, offsets_off, powed
 from experiments.wifi_protocol import WifiDraw, leave_out_phone, metres, official_split, phones
 
 OFFICIAL, ALL_PHONES = "official", "all phones"
@@ -57,12 +55,17 @@ def _drawn(setting: str, seed: int, quick: bool) -> WifiDraw:
 
 
 def _baselines(draw: WifiDraw) -> list[Row]:
-    corrected, rows = without_offsets(draw), []
+    pairs, queries = offsets_off(draw)
+    found = {}
     for name, metric in METRICS.items():
-        for model, queries in ((name, draw.test.queries), (f"{name}, offset", corrected)):
-            found = metric(draw.patterns, queries).argmax(1)
-            rows.append({"model": model, **_placed(found, draw), "chosen": None} | {tally: [] for tally in TALLIES})
-    return rows
+        found[name] = metric(draw.patterns, draw.test.queries).argmax(1)
+        found[f"{name}, offset"] = metric(draw.patterns, queries).argmax(1)
+    learned = ahop.Pairs(pairs.origins, powed(pairs.queries))
+    found["NCA, offset"] = nearest_by_nca(powed(draw.patterns), learned, powed(queries))
+    return [
+        {"model": model, **_placed(rows, draw), "chosen": None} | {tally: [] for tally in TALLIES}
+        for model, rows in found.items()
+    ]
 
 
 def _answered(memory: ahop.AssociativeMemory, draw: WifiDraw, groups: list[int] | None) -> Row:
@@ -98,8 +101,8 @@ def summarise(rows: list[Row]) -> list[Row]:
             models.setdefault(row["model"], []).append(row)
     return [
         {"setting": ALL_PHONES, "method": group[0]["method"], "model": model, "chosen": None}
-        | {metric: _mean(group, metric) for metric in METRICS_SHOWN}
-        | {f"{what}ece": _pooled(group, what) for what in ("", "region_")}
+        | {metric: mean_of(group, metric) for metric in METRICS_SHOWN}
+        | {f"{what}ece": pooled_error(group, what) for what in ("", "region_")}
         for model, group in models.items()
     ]
 
@@ -129,19 +132,6 @@ def headline(rows: list[Row]) -> Row:
     }
 
 
-def _mean(rows: list[Row], metric: str) -> float | None:
-    values = [row[metric] for row in rows if row.get(metric) is not None]
-    return round(mean(values), 5) if values else None
-
-
-def _pooled(rows: list[Row], what: str) -> float | None:
-    tallies: list[list[Any]] = [
-        [sum(places) for places in zip(*(row[f"{what}{part}"] for row in rows), strict=True)]
-        for part in ("count", "said", "hits")
-    ]
-    return round(calibration_error(*tallies), 5) if tallies[0] else None
-
-
 EXPERIMENT = Experiment(
     name="wifi",
     title="Where is a phone that the radio map was made without? UJIIndoorLoc, 30 pairs",
@@ -161,9 +151,12 @@ EXPERIMENT = Experiment(
         "validation campaign, of which 15 for each phone are pairs with the nearest point of the same floor. "
         "`top1` is the point itself, `metres` from the first answer to the truth on the map, `floor` how often floor "
         "and building are right. `offset`: the median of copy less pattern over the pairs of a phone is taken off its "
-        "queries. Sørensen and cosine are of powed features. `ece`: 15 bins of equal width, the queries of all phones "
-        "and draws; `region_ece` the same for the posterior within 10 m of the first answer against how often the "
-        "truth is within 10 m of it. `ms_per_query`: all test queries in one batch, one thread, best of three. The "
+        "queries. Sørensen, cosine and NCA are of powed features. NCA is scikit-learn's neighbourhood components "
+        "analysis, whose classes are the points; metric-learn 0.7.0 does not run beside scikit-learn 1.8 and later. "
+        "nan_euclidean is the metric of scikit-learn's `NearestNeighbors`: what only one side heard does not count, so "
+        "that a point with one station in common can be nearest. `ece`: 15 bins of equal width, the queries of all "
+        "phones and draws; `region_ece` the same for the posterior within 10 m of the first answer against how often "
+        "the truth is within 10 m of it. `ms_per_query`: all test queries in one batch, one thread, best of three. The "
         "quick form has two phones, 60 queries, and the official split for the baselines alone."
     ),
 )

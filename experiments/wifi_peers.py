@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 from torch import Tensor
 from torch.nn.functional import normalize
 
+import ahop
 from experiments.wifi_protocol import WifiDraw
 
 Metric: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -55,10 +56,13 @@ METRICS: dict[str, Metric] = {
 }
 
 
-def without_offsets(draw: WifiDraw) -> Tensor:
-    """The test queries less the offset of their phone: the median of copy less pattern over all that both heard."""
-    apart, queries = draw.pairs.queries - draw.patterns[draw.pairs.origins], draw.test.queries.clone()
-    phones, tested = torch.tensor(draw.pair_phones), torch.tensor(draw.test_phones)
-    for phone in set(draw.test_phones):
-        queries[tested == phone] -= apart[phones == phone].nanmedian().nan_to_num(0)
-    return queries
+def offsets_off(draw: WifiDraw) -> tuple[ahop.Pairs, Tensor]:
+    """Pairs and queries less the offset of their phone: the median of copy less pattern over all that both heard."""
+    apart = draw.pairs.queries - draw.patterns[draw.pairs.origins]
+    phones = torch.tensor(draw.pair_phones)
+    offsets = {phone: float(apart[phones == phone].nanmedian().nan_to_num(0)) for phone in set(draw.pair_phones)}
+    copies, queries = (
+        rows - torch.tensor([offsets.get(phone, 0.0) for phone in held])[:, None]
+        for rows, held in ((draw.pairs.queries, draw.pair_phones), (draw.test.queries, draw.test_phones))
+    )
+    return ahop.Pairs(draw.pairs.origins, copies), queries
