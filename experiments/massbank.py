@@ -14,7 +14,7 @@ from experiments.harness import Experiment, Row
 from experiments.learning import report_of
 from experiments.massbank_peers import entropy_similarity, root_cosine
 from experiments.massbank_protocol import MassDraw, binned, drawn
-from experiments.measures import auroc, hit_rate, mean_of, milliseconds, pooled_error, reliability
+from experiments.measures import auroc, hit_rate, mean_of, milliseconds, pooled_error, tallied
 
 BASELINES, BINS, AUTO = "baselines", "bins", "auto"
 ENTROPY, COSINE = "spectral entropy", "cosine of roots"
@@ -73,7 +73,7 @@ def _answered(memory: ahop.AssociativeMemory, queries: Tensor, draw: MassDraw) -
         "unknown_auroc": None if doubt is None else auroc(doubt[draw.unknown], doubt[~draw.unknown]),
         "ms_per_query": milliseconds(lambda: memory.recall(queries)) / len(queries),
         "chosen": report_of(memory).chosen,
-        **dict(zip(TALLIES, reliability(said, found == draw.test.origins), strict=True)),
+        **tallied(said, found == draw.test.origins),
     }
 
 

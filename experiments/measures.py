@@ -39,6 +39,12 @@ def reliability(confidence: Tensor, right: Tensor) -> tuple[list[int], list[floa
     return count.tolist(), said.tolist(), hits.tolist()
 
 
+def tallied(confidence: Tensor, right: Tensor, prefix: str = "") -> Row:
+    """The same as lists of a row, for `tallies` to be added up over seeds."""
+    count, said, hits = reliability(confidence, right)
+    return {f"{prefix}count": count, f"{prefix}said": [round(total, 3) for total in said], f"{prefix}hits": hits}
+
+
 def calibration_error(count: list[int], said: list[float], hits: list[int]) -> float:
     """Expected calibration error: what was said against what came true, bins weighted by their queries."""
     return sum(abs(total - right) for total, right in zip(said, hits, strict=True)) / max(1, sum(count))

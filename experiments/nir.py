@@ -8,7 +8,7 @@ from torch import Tensor
 import ahop
 from experiments.harness import Experiment, Row
 from experiments.learning import learn, report_of
-from experiments.measures import hit_rate, mean_of, milliseconds, pooled_error, reliability
+from experiments.measures import hit_rate, mean_of, milliseconds, pooled_error, tallied
 from experiments.metric_peers import nearest_by_nca
 from experiments.nir_peers import baselines
 from experiments.nir_protocol import NirDraw, drawn, ordered_pairs, with_snv
@@ -58,7 +58,7 @@ def _answered(name: str, draw: NirDraw, seed: int) -> Row:
     right = answer.indices[:, 0] == draw.test.origins
     return {
         "top1": float(right.double().mean()),
-        **dict(zip(TALLIES, reliability(answer.posterior[:, 0], right), strict=True)),
+        **tallied(answer.posterior[:, 0], right),
         "ms_per_query": milliseconds(lambda: memory.recall(draw.test.queries)) / len(draw.test),
         "chosen": report_of(memory).chosen,
     }

@@ -9,7 +9,7 @@ from torch import Tensor
 import ahop
 from experiments.harness import Experiment, Row
 from experiments.learning import report_of
-from experiments.measures import hit_rate, mean_of, milliseconds, pooled_error, reliability
+from experiments.measures import hit_rate, mean_of, milliseconds, pooled_error, tallied
 from experiments.metric_peers import nearest_by_nca
 from experiments.wifi_peers import METRICS, offsets_off, powed
 from experiments.wifi_protocol import WifiDraw, leave_out_phone, metres, official_split, phones
@@ -76,8 +76,8 @@ def _answered(memory: ahop.AssociativeMemory, draw: WifiDraw, groups: list[int] 
     near = metres(draw.places[first], draw.truth) <= REGION
     return {
         **_placed(first, draw),
-        **dict(zip(TALLIES[:3], reliability(said, first == draw.test.origins), strict=True)),
-        **dict(zip(TALLIES[3:], reliability(mass, near), strict=True)),
+        **tallied(said, first == draw.test.origins),
+        **tallied(mass, near, "region_"),
         "ms_per_query": milliseconds(lambda: memory.recall(draw.test.queries, groups=groups)) / len(draw.test),
         "chosen": report_of(memory).chosen,
     }
