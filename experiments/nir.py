@@ -133,8 +133,8 @@ EXPERIMENT = Experiment(
         "best baseline of that pair of instruments, `within_of_best` where it is at most .02 behind the best model by "
         "name, each of them the best after the fact; `best_simple_top1` is the mean of the one baseline that is best "
         "on average. `ece`: 15 bins of equal width, the queries of all instruments and draws. `ms_per_query`: all test "
-        "queries in one batch, one thread, best of three. Splink compares records by agreement levels of columns and "
-        "has no use for a hundred channels that are all alike. The quick form has 20 pairs, one instrument in the "
-        "library and three that ask, models by name on the first of them."
+        "queries in one batch, one thread, best of three. Splink was not tried: it compares records by levels of "
+        "agreement in a few columns, not curves. The quick form has 20 pairs, one instrument in the library and three "
+        "that ask, models by name on the first of them."
     ),
 )
