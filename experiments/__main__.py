@@ -1,4 +1,4 @@
-"""`python -m experiments NAME [--quick] [--seeds N] [--jobs N] [--json]`."""
+"""`python -m experiments NAME [--quick] [--seeds N] [--jobs N] [--only WORD] [--json]`."""
 
 import argparse
 import importlib
@@ -21,6 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, help="how many seeds; each experiment has its own default")
     parser.add_argument("--resume", action="store_true", help="keep the cells that the result file already has")
     parser.add_argument("--jobs", type=int, default=1, help="cells to run at once, each in a process of one thread")
+    parser.add_argument(
+        "--only", help="run the cells that have this value, such as one model; --resume adds the others"
+    )
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument("--no-progress", action="store_true")
     chosen = parser.parse_args(arguments)
@@ -31,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         seeds=chosen.seeds,
         resume=chosen.resume,
         jobs=chosen.jobs,
+        only=chosen.only,
         progress=not chosen.no_progress,
     )
     print(experiment.title)

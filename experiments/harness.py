@@ -40,6 +40,7 @@ class Experiment:
         words: what is said in words; where seeds differ, each word with how often.
         tallies: lists of counts, which are added up over seeds.
         summarise: the averaged rows -> further ones, such as a mean over settings.
+        headline: all rows -> the few figures that stand beside them in the result.
         draw: rows and a path -> a picture; None if a table says it all.
     """
 
@@ -53,31 +54,43 @@ class Experiment:
     words: Sequence[str] = ()
     tallies: Sequence[str] = ()
     summarise: Callable[[list[Row]], list[Row]] | None = None
+    headline: Callable[[list[Row]], Row] | None = None
     draw: Callable[[list[Row], Path], None] | None = None
     notes: str = ""
 
 
 def perform(
-    experiment: Experiment, *, quick: bool, seeds: int | None, resume: bool, progress: bool, jobs: int = 1
+    experiment: Experiment,
+    *,
+    quick: bool,
+    seeds: int | None,
+    resume: bool,
+    progress: bool,
+    jobs: int = 1,
+    only: str | None = None,
 ) -> Row:
     """Run every cell, and keep the result file up to date after each so that an interrupted run can go on.
 
-    With several jobs, each cell runs in a process of one thread: cells are many and small.
+    With several jobs, each cell runs in a process of one thread: cells are many and small. `only` runs the cells that
+    have this value and leaves the others for later.
     """
     count = 1 if quick else seeds or experiment.seeds
     path = RESULTS / f"{experiment.name}.json"
     wanted = experiment.cells(count, quick)
     done: list[Row] = json.loads(path.read_text())["runs"] if resume and path.exists() else []
-    done = [run for run in done if run["cell"] in wanted]
-    missing = [cell for cell in wanted if cell not in [run["cell"] for run in done]]
+    places = {json.dumps(cell): place for place, cell in enumerate(wanted)}
+    done = [run for run in done if json.dumps(run["cell"]) in places]
+    had = {json.dumps(run["cell"]) for run in done}
+    asked = [cell for cell in wanted if only is None or only in map(str, cell.values())]
+    missing = [cell for cell in asked if json.dumps(cell) not in had]
     started = time.perf_counter()
     for run in tqdm(
         _runs(experiment, missing, quick, jobs), desc=experiment.name, total=len(missing), disable=not progress
     ):
         done.append(run)
         if not quick:
-            _save(path, _result(experiment, wanted, done, quick, count, started), done)
-    result = _result(experiment, wanted, done, quick, count, started)
+            _save(path, _result(experiment, places, done, quick, count, started), done)
+    result = _result(experiment, places, done, quick, count, started)
     if not quick:
         _save(path, result, done)
     if experiment.draw and not quick:
@@ -99,8 +112,10 @@ def _runs(experiment: Experiment, cells: list[Row], quick: bool, jobs: int) -> I
             pool.shutdown(cancel_futures=True)  # hours of cells that nobody would keep after one has failed
 
 
-def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bool, count: int, started: float) -> Row:
-    done.sort(key=lambda run: cells.index(run["cell"]))
+def _result(
+    experiment: Experiment, places: dict[str, int], done: list[Row], quick: bool, count: int, started: float
+) -> Row:
+    done.sort(key=lambda run: places[json.dumps(run["cell"])])
     rows = over_seeds(
         [row for run in done for row in run["rows"]],
         experiment.keys,
@@ -108,6 +123,7 @@ def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bo
         experiment.words,
         experiment.tallies,
     )
+    rows += experiment.summarise(rows) if experiment.summarise else []
     return {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -115,7 +131,8 @@ def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bo
         "quick": quick,
         "seeds": count,
         "notes": experiment.notes,
-        "rows": rows + (experiment.summarise(rows) if experiment.summarise else []),
+        **(experiment.headline(rows) if experiment.headline else {}),
+        "rows": rows,
         "environment": environment(),
         "seconds": round(time.perf_counter() - started, 1),
     }
@@ -123,7 +140,9 @@ def _result(experiment: Experiment, cells: list[Row], done: list[Row], quick: bo
 
 def _save(path: Path, result: Row, runs: list[Row]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**result, "runs": runs}, indent=1) + "\n")
+    # A line for each run: there can be thousands.
+    lines = ",\n  ".join(json.dumps(run) for run in runs)
+    path.write_text(f'{json.dumps(result, indent=1)[:-2]},\n "runs": [\n  {lines}\n ]\n}}\n')
 
 
 def over_seeds(

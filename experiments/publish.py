@@ -5,7 +5,7 @@ With `--check` nothing is written; a table that differs from its result file is 
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from experiments.harness import RESULTS, Row, table
@@ -31,6 +31,9 @@ COLUMNS: dict[str, list[str]] = {
     "tab_tabular_parts": ["dataset", "model", "accuracy", "auc", "seconds"],
     "tab_images": ["protocol", "dataset", "patterns", "model", "accuracy", "swayed", "scaling", "paper"],
     "tab_mil": ["dataset", "model", "auc", "paper", "inner_auc"],
+    "wifi": ["setting", "model", "top1", "metres", "floor", "ece", "region_ece", "ms_per_query"],
+    "nir": ["pairs", "model", "top1", "ece", "ms_per_query"],
+    "massbank": ["model", "top1", "top1_up_to_75", "unknown_auroc", "ms_per_query", "chosen"],
     "billions": [
         *("patterns", "setting", "shards", "machines", "index_gb", "patterns_gb", "p50_ms", "p99_ms", "p999_ms"),
         *("queries_a_second", "told_to_retry", "update_us", "rebuild_core_hours"),
@@ -39,6 +42,12 @@ COLUMNS: dict[str, list[str]] = {
         *("dimensions", "count", "sorted", "training_ms", "inference_ms", "training_ratio", "inference_ratio"),
         *("paper_training_ms", "paper_inference_ms"),
     ],
+}
+
+# Of tables too long for a page, the lines that it shows; the result file has all.
+SHOWN: dict[str, tuple[str, Sequence[str]]] = {
+    "wifi": ("setting", ("official", "all phones")),
+    "nir": ("query", ("mean",)),
 }
 
 
@@ -59,7 +68,8 @@ def page() -> str:
         )
         if (RESULTS / f"{name}.png").exists():
             parts.append(f"![{result['title']}]({name}.png)")
-        parts.append(table(result["rows"], columns))
+        key, values = SHOWN.get(name, ("", ()))
+        parts.append(table([row for row in result["rows"] if not key or row[key] in values], columns))
     for path in sorted(RESULTS.glob("benchmark_*.json")):
         result = json.loads(path.read_text())
         parts.append(f"## {path.stem}\n\n{result['title']} `{result['command']}`")

@@ -172,6 +172,43 @@ def test_recall_fills_gaps_better_than_the_mean_of_the_nearest_rows() -> None:
 
 
 @pytest.mark.slow
+def test_a_phone_that_the_map_was_made_without_is_placed() -> None:
+    result = quick("experiments", "wifi", "--quick", "--no-progress", "--jobs", "2")
+    assert {"phone_top1", "phone_error_m", "phones_not_below_best", "phones", "ece", "region_ece"} <= result.keys()
+    assert {"official_error_m", "official_floor", "ms_per_query"} <= result.keys()
+    assert result["phones"] == 2
+    found = {(row["setting"], row["model"]): row for row in result["rows"]}
+    practitioner = found["official", "Sørensen, offset"]
+    assert abs(practitioner["metres"] - 6.97) <= 0.3
+    assert abs(practitioner["floor"] - 0.961) <= 0.03
+    assert result["phone_top1"] >= found["all phones", "euclidean"]["top1"] + 0.1
+    assert result["phone_error_m"] <= found["all phones", "euclidean, offset"]["metres"]
+
+
+@pytest.mark.slow
+def test_a_sample_is_found_by_the_spectrum_of_another_instrument() -> None:
+    result = quick("experiments", "nir", "--quick", "--no-progress", "--jobs", "2")
+    names = {"pairs_won", "pairs", "mean_top1", "best_simple_top1", "ece", "within_of_best"}
+    assert names | {f"{name}_5" for name in names} <= result.keys()
+    assert result["pairs"] == 3
+    found = by(result["rows"], "query", "model", value="top1")
+    known = {"Micronir2200": 0.438, "Tellspec": 0.300, "Nirscan_nano": 0.388}
+    assert all(abs(found[query, "SNV, debiased"] - top1) <= 0.03 for query, top1 in known.items())
+    assert result["mean_top1"] >= found["mean", "correlation, debiased"]
+    assert found["Micronir2200", "nuisance, SNV"] >= found["Micronir2200", "PDS, tuned"]
+
+
+@pytest.mark.slow
+def test_a_compound_is_found_by_a_spectrum_at_another_energy() -> None:
+    result = quick("experiments", "massbank", "--quick", "--no-progress", "--jobs", "2")
+    assert {"top1", "entropy_top1", "ece", "unknown_auroc"} <= result.keys()
+    found = by(result["rows"], "model", value="top1_up_to_75")
+    assert abs(found["spectral entropy"] - 0.892) <= 0.03
+    assert abs(found["cosine of roots"] - 0.828) <= 0.03
+    assert found["spectral entropy"] > found["cosine of roots"]
+
+
+@pytest.mark.slow
 def test_tables_are_classified_by_models_tuned_alike() -> None:
     rows = quick("experiments", "tab_tabular", "--quick", "--no-progress")["rows"]
     assert all({"dataset", "model", "accuracy", "auc", "paper", "seconds"} <= row.keys() for row in rows)
