@@ -33,6 +33,11 @@ struct Job {
     const T* weights;  // (k, d)
 };
 
+// What a query says something in: how many dimensions, and how many factors of them can be multiplied within range.
+struct Told {
+    std::size_t dimensions, factors;
+};
+
 // Scores s[b, n] = sum over dimensions i of log(1 + sum over shifts s of exp(worth[b, i] - (asked[b, i] - shifts[s, i] -
 // slopes[i] * pattern[n, i])^2 / 2)) + alone[b, i]; a dimension of a pattern that is NaN adds nothing.
 template <class T>
@@ -44,6 +49,8 @@ struct Mixture {
     const T* slopes;  // (d,)
     const T* shifts;  // (s, d)
     std::size_t b, s;
+    const Told* told;              // (b,)
+    const std::uint16_t* listed;   // (b, d), so many of each row as were told
 };
 
 // Scores s[b, n] = sum over dimensions i of profiles[b, i, .] at pattern[n, i], linear between knots and flat beyond them;

@@ -1,4 +1,4 @@
-// Scores of a learned mixture: for each dimension one exponential, and one logarithm for a whole run of them.
+// Scores of a learned mixture: for each dimension one exponential, and one logarithm for all of them.
 #pragma once
 
 #include "blocks.hpp"
@@ -14,7 +14,6 @@ struct Bits<float> {
     using Word = std::int32_t;
     static constexpr int mantissa = 23, bias = 127;
     static constexpr int exponential_terms = 7, logarithm_terms = 5;
-    static constexpr std::size_t run = 64;  // numbers below two, multiplied, stay in range
 };
 
 template <>
@@ -22,7 +21,6 @@ struct Bits<double> {
     using Word = std::int64_t;
     static constexpr int mantissa = 52, bias = 1023;
     static constexpr int exponential_terms = 14, logarithm_terms = 12;
-    static constexpr std::size_t run = 512;
 };
 
 template <class T>
@@ -121,11 +119,14 @@ Vector<T> mixture_strip(const Mixture<T>& job, const T* block, std::size_t query
     constexpr T least = static_cast<T>(1 - Bits<T>::bias);
     std::size_t d = job.stored.d;
     const T *asked = job.asked + query * d, *worth = job.worth + query * d, *alone = job.alone + query * d;
-    Vector<T> total{}, none{};
-    for (std::size_t start = 0; start < d; start += Bits<T>::run) {
-        Vector<T> product = broadcast<T>(1);
-        Word<T> exponents{};
-        for (std::size_t i = start; i < at_most(d, start + Bits<T>::run); ++i) {
+    const std::uint16_t* listed = job.listed + query * d;
+    Told told = job.told[query];
+    Vector<T> total{}, none{}, product = broadcast<T>(1);
+    Word<T> exponents{};
+    T sure = 0;
+    for (std::size_t next = 0; next < told.dimensions;) {
+        for (std::size_t end = at_most(told.dimensions, next + told.factors); next < end; ++next) {
+            std::size_t i = listed[next];
             Vector<T> stored = load(block + i * width), sum = broadcast<T>(1);
             Vector<T> deviation = asked[i] - job.slopes[i] * stored;
             for (std::size_t shift = 0; shift < job.s; ++shift) {
@@ -135,20 +136,16 @@ Vector<T> mixture_strip(const Mixture<T>& job, const T* block, std::size_t query
                 exponent = exponent > least ? exponent : broadcast<T>(least);
                 sum += power_of_two<T>(exponent);
             }
-            exponents += take_exponent<T>(sum);
             product *= sum;
-            if constexpr (HasGaps) total += stored == stored ? broadcast<T>(alone[i]) : none;
+            if constexpr (HasGaps)
+                total += stored == stored ? broadcast<T>(alone[i]) : none;
+            else
+                sure += alone[i];
         }
         exponents += take_exponent<T>(product);
-        total += logarithm_of_mantissa<T>(product);
-        total += __builtin_convertvector(exponents, Vector<T>) * static_cast<T>(LOG_2);
     }
-    if constexpr (!HasGaps) {
-        T sum = 0;
-        for (std::size_t i = 0; i < d; ++i) sum += alone[i];
-        total += sum;
-    }
-    return total;
+    total += logarithm_of_mantissa<T>(product) + sure;
+    return total + __builtin_convertvector(exponents, Vector<T>) * static_cast<T>(LOG_2);
 }
 
 template <class T>

@@ -5,9 +5,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -308,6 +310,31 @@ bool sort(const Matrix<T>& values, std::size_t threads) {
     return is_sorted;
 }
 
+// What each query of a mixture says something in; gaps have no worth and add nothing.
+template <class T>
+struct Lists {
+    std::vector<Told> told;
+    std::vector<std::uint16_t> dimensions;
+
+    Lists(const T* worth, const T* alone, std::size_t b, std::size_t d, std::size_t shifts) : told(b), dimensions(b * d) {
+        constexpr T least = std::numeric_limits<T>::min_exponent;  // its exponential is lost beside one
+        constexpr double range = std::numeric_limits<T>::max_exponent - 2;
+        for (std::size_t query = 0; query < b; ++query) {
+            const T *own = worth + query * d, *always = alone + query * d;
+            std::size_t count = 0;
+            T largest = least;
+            for (std::size_t i = 0; i < d; ++i) {
+                dimensions[query * d + count] = static_cast<std::uint16_t>(i);
+                count += !(own[i] <= least) || always[i] != 0;
+                largest = own[i] > largest ? own[i] : largest;
+            }
+            double digits = std::log2(1 + static_cast<double>(shifts) * std::exp(static_cast<double>(largest)));
+            double factors = digits * static_cast<double>(d) < range ? static_cast<double>(d) : range / digits;
+            told[query] = {count, std::max<std::size_t>(1, static_cast<std::size_t>(factors))};
+        }
+    }
+};
+
 template <class T>
 void mixture(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
              const Matrix<const T>& asked, const Matrix<const T>& worth, const Matrix<const T>& alone,
@@ -318,8 +345,10 @@ void mixture(const Matrix<const T>& patterns, const Cube<const T>& blocks, const
         require(each->shape(0) == b && each->shape(1) == d, "patterns and queries differ in dimensions");
     require(slopes.shape(0) == 1 && slopes.shape(1) == d && shifts.shape(1) == d, "slopes and shifts differ");
     require(out.shape(0) == b && out.shape(1) == stored.n, "the scores have another shape");
-    Mixture<T> job{stored, asked.data(), worth.data(), alone.data(), slopes.data(), shifts.data(), b, shifts.shape(0)};
     nb::gil_scoped_release release;
+    Lists<T> lists(worth.data(), alone.data(), b, d, shifts.shape(0));
+    Mixture<T> job{stored, asked.data(), worth.data(), alone.data(), slopes.data(), shifts.data(), b, shifts.shape(0),
+                   lists.told.data(), lists.dimensions.data()};
     share_out(block_count<T>(stored.n), d * BLOCK_BYTES, threads, Shares::WHOEVER_IS_FREE,
               [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
                   kernels<T>().mixture(job, out.data(), first, last, scratch);
@@ -341,12 +370,14 @@ void paired_mixture(const Matrix<const T>& patterns, const Matrix<const std::int
     for (std::size_t i = 0; i < b * c; ++i)
         require(0 <= rows.data()[i] && rows.data()[i] < static_cast<std::int64_t>(patterns.shape(0)), "no such row");
     nb::gil_scoped_release release;
+    Lists<T> lists(worth.data(), alone.data(), b, d, shifts.shape(0));
     share_out(b, d * BLOCK_BYTES, threads, Shares::WHOEVER_IS_FREE,
               [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
                   for (std::size_t query = first; query < last; ++query) {
                       Stored<T> stored{patterns.data(), nullptr, nullptr, c, d, rows.data() + query * c};
                       Mixture<T> job{stored,        asked.data() + query * d, worth.data() + query * d,
-                                     alone.data() + query * d, slopes.data(), shifts.data(), 1, shifts.shape(0)};
+                                     alone.data() + query * d, slopes.data(), shifts.data(), 1, shifts.shape(0),
+                                     lists.told.data() + query, lists.dimensions.data() + query * d};
                       kernels<T>().mixture(job, out.data() + query * c, 0, block_count<T>(c), scratch);
                   }
               });

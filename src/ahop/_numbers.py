@@ -46,3 +46,17 @@ def block_diagonal(parts: Sequence[Tensor]) -> Tensor:
     """The matrices along the diagonal of one larger matrix."""
     joined: Tensor = torch.block_diag(*parts)  # type: ignore[no-untyped-call]
     return joined
+
+
+def principal_directions(rows: Tensor, rank: int) -> Tensor:
+    """The first right singular vectors times their singular values, (d, rank)."""
+    if rank == 0:
+        return rows.new_zeros(rows.shape[1], 0)
+    size = min(rank + 16, *rows.shape)
+    generator = torch.Generator().manual_seed(0)
+    basis = torch.randn(rows.shape[1], size, generator=generator, dtype=torch.float64).to(rows)
+    for _ in range(8):
+        basis = torch.linalg.qr(rows.mT @ (rows @ basis)).Q
+    _, values, vectors = torch.linalg.svd(rows @ basis, full_matrices=False)
+    directions: Tensor = (basis @ vectors[:rank].mT) * values[:rank]
+    return directions

@@ -3,6 +3,7 @@
 Gaps are masked by zeros and ones in the dtype of the data: torch is several times slower with booleans.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,7 +57,13 @@ def about_mean(rows: Tensor) -> Tensor:
 
 def quantiles(values: Tensor, shares: Tensor) -> Tensor:
     """The quantiles (d, k) of what was observed of each dimension; zero where nothing was."""
-    return torch.nanquantile(values, shares, dim=0).mT.nan_to_num(0)
+    # numpy sorts several times faster than torch, and what was not observed to the end.
+    rising = torch.from_numpy(np.sort(values.detach().cpu().mT.contiguous().numpy(), axis=-1)).to(values.device)
+    counts = (rising == rising).sum(-1, keepdim=True)
+    place = shares.to(rising) * (counts - 1).clamp_min(0)
+    lower = place.long()
+    low, high = rising.gather(-1, lower), rising.gather(-1, torch.minimum(lower + 1, (counts - 1).clamp_min(0)))
+    return torch.lerp(low, high, place - lower).nan_to_num(0)
 
 
 def midpoints(count: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from typing import final
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -57,7 +58,8 @@ class Missingness(Component):
     def evidence_per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
         """What each dimension of a query says by being there or not, (b, n, d)."""
         if not self.is_evidence:
-            shape = torch.broadcast_shapes(queries.unsqueeze(-2).shape, patterns.unsqueeze(-3).shape)  # type: ignore[no-untyped-call]
+            # torch's own function of shapes loads a whole algebra system first.
+            shape = np.broadcast_shapes(queries.unsqueeze(-2).shape, patterns.unsqueeze(-3).shape)
             return patterns.new_zeros(shape)
         gap, value = self.evidence_terms(patterns)
         return torch.where(torch.isnan(queries).unsqueeze(-2), gap.unsqueeze(-3), value.unsqueeze(-3))

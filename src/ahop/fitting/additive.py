@@ -1,16 +1,17 @@
 """Learning an additive table from pairs by counting: how much more often do two values meet than by chance?"""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
+from itertools import islice, product
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from ahop._numbers import principal_directions
 from ahop._observed import midpoints, quantiles
-from ahop.fitting.missingness import fit_missingness
-from ahop.similarities.additive import AdditiveSimilarity, hats
+from ahop.fitting.entries import Entries
+from ahop.fitting.missingness import Gaps
+from ahop.similarities.additive import AdditiveSimilarity
 
 FOLDS = 4
 # How finely the values of queries and of patterns are told apart.
@@ -70,6 +71,14 @@ class _Pairs:
     weights: Tensor
     dtype: torch.dtype
 
+    @cached_property
+    def entries(self) -> Entries:
+        return Entries(self.originals.mT.contiguous(), self.copies.mT.contiguous())
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        return Gaps(self.originals, self.copies)
+
 
 @dataclass(frozen=True)
 class _Smoothing:
@@ -84,29 +93,47 @@ class Counts:
 
     def __init__(self, pairs: _Pairs, knots: Knots) -> None:
         self.pairs, self.knots = pairs, knots
-        asked = hats(knots.queries, pairs.copies) * pairs.weights[:, None, None]
-        stored = hats(knots.patterns, pairs.originals)
-        self.by_dimension = torch.stack(
-            [torch.einsum("mdq,mdp->dqp", asked[fold::FOLDS], stored[fold::FOLDS]) for fold in range(FOLDS)]
-        )
-        self.by_fold = self.by_dimension.sum(1)
-        choices = (_Smoothing(*choice) for choice in product(WIDTHS, WIDTHS, CHANCES))
-        self.best = _best(choices, self._held_out)
+        self.by_fold = self._counted(per_dimension=False).squeeze(1)
+        self.best = _best_smoothing(self.by_fold)
+
+    @cached_property
+    def by_dimension(self) -> Tensor:
+        """The counts of each fold and dimension, (folds, d, q, p)."""
+        return self._counted(per_dimension=True)
+
+    def _counted(self, per_dimension: bool) -> Tensor:
+        """Each entry is shared out to the two knots on either side of both values."""
+        entries = self.pairs.entries
+        dimensions = entries.shape[0]
+        kinds = dimensions if per_dimension else 1
+        fold = entries.of_pairs_as(torch.arange(entries.shape[1]) % FOLDS)
+        block = fold * kinds + entries.of_dimensions_as(torch.arange(dimensions)) if per_dimension else fold
+        weights = entries.of_pairs(self.pairs.weights)
+        asked, asked_share = entries.between(self.knots.queries, entries.copies)
+        stored, stored_share = entries.between(self.knots.patterns, entries.originals)
+        cell = (block * QUERY_KNOTS + asked) * PATTERN_KNOTS + stored
+        counts = torch.zeros(FOLDS * kinds * QUERY_KNOTS * PATTERN_KNOTS, dtype=torch.float64)
+        for across, of_asked in ((0, weights * (1 - asked_share)), (PATTERN_KNOTS, weights * asked_share)):
+            for along, share in ((0, of_asked * (1 - stored_share)), (1, of_asked * stored_share)):
+                counts += torch.bincount((cell + across + along).flatten(), share.flatten(), len(counts))
+        return counts.view(FOLDS, kinds, QUERY_KNOTS, PATTERN_KNOTS)
 
     def similarity(self, rank: int) -> AdditiveSimilarity:
         """The shared table, and `rank - 1` more that tell most of how the dimensions differ."""
-        similarity = AdditiveSimilarity(self.by_dimension.shape[1], QUERY_KNOTS, PATTERN_KNOTS, rank).double()
+        similarity = AdditiveSimilarity(len(self.knots.queries), QUERY_KNOTS, PATTERN_KNOTS, rank).double()
         similarity.query_places.copy_(self.knots.queries)
         similarity.pattern_places.copy_(self.knots.patterns)
         shared = _table(self.by_fold.sum(0), self.best)
         with torch.no_grad():
             similarity.tables.zero_()[0] = shared
             if rank > 1:
-                found = torch.linalg.svd(self._deviations(shared).flatten(1), full_matrices=False)
-                kept = min(rank - 1, len(found.S))
-                similarity.mixing[:, 1 : 1 + kept] = found.U[:, :kept] * found.S[:kept]
-                similarity.tables[1 : 1 + kept] = found.Vh[:kept].view(kept, *shared.shape)
-        fit_missingness(similarity.missingness, self.pairs.originals, self.pairs.copies, self.pairs.weights)
+                apart = self._deviations(shared).flatten(1)
+                kept = min(rank - 1, *apart.shape)
+                found = principal_directions(apart, kept)
+                lengths = found.norm(dim=0).clamp_min(1e-300)
+                similarity.tables[1 : 1 + kept] = (found / lengths).mT.view(kept, *shared.shape)
+                similarity.mixing[:, 1 : 1 + kept] = apart @ (found / lengths)
+        self.pairs.gaps.fit(similarity.missingness, self.pairs.weights)
         return similarity.to(self.pairs.dtype)
 
     def _deviations(self, shared: Tensor) -> Tensor:
@@ -115,35 +142,41 @@ class Counts:
         pseudo = max(OWN_PSEUDO_COUNTS, key=lambda count: self._own_held_out(halves, count))
         return self._own_tables(halves[0] + halves[1], pseudo) - shared
 
-    def _held_out(self, smoothing: _Smoothing) -> float:
-        total = self.by_fold.sum(0)
-        values = [(counts * _table(total - counts, smoothing)).sum() for counts in self.by_fold]
-        return float(torch.stack(values).sum() / total.sum().clamp_min(1e-9))
-
     def _own_tables(self, counts: Tensor, pseudo: float) -> Tensor:
         """Tables (d, q, p) of each dimension, its counts backed by those of all."""
         shared = self.by_fold.sum(0)
-        shared = shared / shared.sum().clamp_min(1e-9)
-        return torch.stack([_table(own + pseudo * shared, self.best) for own in counts])
+        return _table(counts + pseudo * shared / shared.sum().clamp_min(1e-9), self.best)
 
     def _own_held_out(self, counts: list[Tensor], pseudo: float) -> float:
         crossed = zip(counts, reversed(counts), strict=True)
         return sum(float((unseen * self._own_tables(seen, pseudo)).sum()) for seen, unseen in crossed)
 
 
-def _best(choices: Iterable[_Smoothing], value: Callable[[_Smoothing], float]) -> _Smoothing:
-    tried = (_Smoothing(each.across, each.along, each.chance, value(each)) for each in choices)
-    return max(tried, key=lambda each: each.value)
+def _best_smoothing(by_fold: Tensor) -> _Smoothing:
+    """All are tried at once: each fold's counts (q, p), under the tables of the other folds."""
+    total = by_fold.sum(0)
+    rest = total - by_fold
+    across, along = (torch.stack([_smoother(size, width) for width in WIDTHS]) for size in total.shape)
+    smoothed = across[:, None, None] @ rest @ along.mT[None, :, None]
+    ratio = _ratio(smoothed)
+    tables = torch.stack([torch.log((1 - chance) * ratio + chance) for chance in CHANCES], dim=2)
+    values = (tables * by_fold).sum((-3, -2, -1)) / total.sum().clamp_min(1e-9)
+    place = int(values.argmax())
+    choices = product(WIDTHS, WIDTHS, CHANCES)
+    return _Smoothing(*next(islice(choices, place, None)), float(values.flatten()[place]))
 
 
 def _table(counts: Tensor, smoothing: _Smoothing) -> Tensor:
-    """Log of how much more often values meet than by chance, from counts (q, p)."""
-    counts = _smoother(counts.shape[0], smoothing.across) @ counts @ _smoother(counts.shape[1], smoothing.along).mT
-    joint = counts / counts.sum().clamp_min(1e-12)
-    alone = joint.sum(1, keepdim=True) * joint.sum(0, keepdim=True)
+    """Log of how much more often values meet than by chance, from counts (..., q, p)."""
+    across, along = _smoother(counts.shape[-2], smoothing.across), _smoother(counts.shape[-1], smoothing.along)
+    return torch.log((1 - smoothing.chance) * _ratio(across @ counts @ along.mT) + smoothing.chance)
+
+
+def _ratio(counts: Tensor) -> Tensor:
+    joint = counts / counts.sum((-2, -1), keepdim=True).clamp_min(1e-12)
+    alone = joint.sum(-1, keepdim=True) * joint.sum(-2, keepdim=True)
     # Knots that nothing came near say nothing.
-    ratio = torch.where(alone > 1e-12, joint / alone.clamp_min(1e-12), 1)
-    return torch.log((1 - smoothing.chance) * ratio + smoothing.chance)
+    return torch.where(alone > 1e-12, joint / alone.clamp_min(1e-12), 1)
 
 
 def _smoother(knots: int, width: float) -> Tensor:
@@ -176,13 +209,11 @@ def _knots(originals: Tensor, copies: Tensor, bias: Tensor) -> list[Knots]:
 
 def _grid(values: Tensor, knots: int) -> Tensor:
     """Half way between even spacing and even counts: fine where the values are, without holes elsewhere."""
-    known = values[~torch.isnan(values)]
-    if not len(known):
+    if bool(torch.isnan(values).all()):
         return torch.linspace(-1, 1, knots, dtype=torch.float64)
-    steps = torch.linspace(0.005, 0.995, knots, dtype=torch.float64)
-    quantiles = torch.from_numpy(np.quantile(known.numpy(), steps.numpy()))
-    even = torch.linspace(float(quantiles[0]), float(quantiles[-1]), knots, dtype=torch.float64)
-    return 0.5 * (quantiles + even)
+    by_count = quantiles(values.unsqueeze(-1), torch.linspace(0.005, 0.995, knots, dtype=torch.float64)).squeeze(0)
+    even = torch.linspace(float(by_count[0]), float(by_count[-1]), knots, dtype=torch.float64)
+    return 0.5 * (by_count + even)
 
 
 def _spread(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import check_count
+from ahop._numbers import principal_directions
 from ahop._typing import Patterns, PerPattern, Queries, Vector
 from ahop.errors import InvalidValueError, ShapeError
 from ahop.variants.nuisance import NuisanceVariant
@@ -27,8 +28,28 @@ FOLDS, FOLD_PAIRS, MOST_HELD_OUT, MOST_CANDIDATES = 5, 256, 64, 128
 GAIN, FREE = 2, slice(3, None)
 
 
-def fit_nuisance(
+@dataclass(frozen=True)
+class NuisanceChoice:
+    """What is chosen on pairs held out: whether there is a gain, and a factor for the variance of the noise."""
+
+    gain: bool
+    inflation: float
+
+
+def choose_nuisance(
     originals: Patterns, copies: Queries, rank: int = 8, weights: PerPattern | None = None
+) -> NuisanceChoice:
+    """What `fit_nuisance` chooses for these pairs: so that parts of them can be fitted without choosing again."""
+    check_count("rank", rank)
+    return _chosen(_checked(originals, copies, weights), rank)
+
+
+def fit_nuisance(
+    originals: Patterns,
+    copies: Queries,
+    rank: int = 8,
+    weights: PerPattern | None = None,
+    chosen: NuisanceChoice | None = None,
 ) -> NuisanceVariant:
     r"""Variational EM for $x = \xi + b + z_1 + z_2\,\mathrm{slope} + z_3 (\xi - c) + B f + \text{noise}$.
 
@@ -45,12 +66,13 @@ def fit_nuisance(
         copies: what became of each, (m, d). NaN is not observed.
         rank: number of directions beside offset and slope; those that pairs do not ask for come out as zero.
         weights: of the pairs, as if they had occurred so often.
+        chosen: what `choose_nuisance` has found already; else it is asked.
     """
     data = _checked(originals, copies, weights)
     check_count("rank", rank)
-    gain, inflation = _chosen(data, rank)
+    chosen = chosen or _chosen(data, rank)
     steps = max(STEPS, min(MOST_STEPS, len(data) // PAIRS_PER_STEP))
-    return _as_variant(data, _estimate(data, rank, gain, steps), rank, gain, inflation, data.unit)
+    return _as_variant(data, _estimate(data, rank, chosen.gain, steps), rank, chosen, data.unit)
 
 
 @dataclass(frozen=True)
@@ -238,7 +260,7 @@ class _Given:
         # In units of each dimension: one that is only noisy is no direction.
         scale = centred.square().mean(0).sqrt()
         scale = torch.where(scale > 0, scale, 1.0)
-        free = _principal(centred / scale, rank) * scale.unsqueeze(-1) / total.sqrt()
+        free = principal_directions(centred / scale, rank) * scale.unsqueeze(-1) / total.sqrt()
         variance = self._variance(bias)
         left = (centred.square().sum(0) / total - free.square().sum(-1)).clamp_min(0)
         noise = (total * left + PSEUDO_PAIRS * left.mean()) / (total + PSEUDO_PAIRS)
@@ -337,20 +359,6 @@ class _Given:
         return common, torch.maximum(between, 1e-3 * chance)
 
 
-def _principal(rows: Tensor, rank: int) -> Tensor:
-    """The first right singular vectors times their singular values, (d, rank)."""
-    if rank == 0:
-        return rows.new_zeros(rows.shape[1], 0)
-    size = min(rank + 16, *rows.shape)
-    generator = torch.Generator().manual_seed(0)
-    basis = torch.randn(rows.shape[1], size, generator=generator, dtype=torch.float64).to(rows)
-    for _ in range(8):
-        basis = torch.linalg.qr(rows.mT @ (rows @ basis)).Q
-    _, values, vectors = torch.linalg.svd(rows @ basis, full_matrices=False)
-    directions: Tensor = (basis @ vectors[:rank].mT) * values[:rank]
-    return directions
-
-
 def _inverse(matrices: Tensor) -> Tensor:
     """Of symmetric positive matrices, whose diagonals may differ by any factor."""
     scale = matrices.diagonal(dim1=-2, dim2=-1).rsqrt()
@@ -359,16 +367,16 @@ def _inverse(matrices: Tensor) -> Tensor:
     return 0.5 * (inverse + inverse.mT)
 
 
-def _chosen(data: _Data, rank: int) -> tuple[bool, float]:
+def _chosen(data: _Data, rank: int) -> NuisanceChoice:
     """With a gain or without, and a factor for the noise: what finds the originals of pairs held out best."""
     label = torch.unique(data.originals.nan_to_num(), dim=0, return_inverse=True)[1]
     distinct = int(label.max()) + 1
     if distinct < 3:
-        return False, 1.0
+        return NuisanceChoice(gain=False, inflation=1.0)
     label = torch.randperm(distinct, generator=torch.Generator().manual_seed(0)).to(label)[label]
     row = torch.empty_like(label[:distinct]).scatter_(0, label, torch.arange(len(label), device=label.device))
     folds = min(FOLDS, distinct)
-    losses: dict[tuple[bool, float], list[Tensor]] = {}
+    losses: dict[NuisanceChoice, list[Tensor]] = {}
     for fold in range(max(1, min(folds, FOLD_PAIRS // len(data)))):
         training = data.rows((label % folds != fold).nonzero().squeeze(-1))
         held_out = row[fold::folds][:MOST_HELD_OUT]
@@ -377,26 +385,27 @@ def _chosen(data: _Data, rank: int) -> tuple[bool, float]:
         for gain in (True, False):
             estimate = _estimate(training, rank, gain)
             for inflation in INFLATIONS:
-                variant = _as_variant(training, estimate, rank, gain, inflation)
+                choice = NuisanceChoice(gain, inflation)
+                variant = _as_variant(training, estimate, rank, choice)
                 scores = variant.log_likelihood(candidates, data.copies[held_out])
                 own = scores.diagonal().unsqueeze(-1)
                 doubts = [((scores - own) / temperature).logsumexp(-1) for temperature in TEMPERATURES]
                 loss = torch.stack(doubts, dim=-1) - LIKELIHOOD_WEIGHT * own / data.originals.shape[1]
-                losses.setdefault((gain, inflation), []).append(loss)
+                losses.setdefault(choice, []).append(loss)
     return min(losses, key=lambda option: float(torch.cat(losses[option]).mean(0).min()))
 
 
 def _as_variant(
-    data: _Data, estimate: _Estimate, rank: int, gain: bool, inflation: float, unit: float = 1.0
+    data: _Data, estimate: _Estimate, rank: int, chosen: NuisanceChoice, unit: float = 1.0
 ) -> NuisanceVariant:
     variant = NuisanceVariant(len(estimate.bias), rank).to(estimate.bias.device)
     noise = estimate.noise + estimate.doubt.diagonal(dim1=1, dim2=2).sum(-1)
     used = estimate.free.shape[1]
     variant.bias.copy_(unit * estimate.bias)
-    variant.std.copy_(unit * (inflation * noise).sqrt())
+    variant.std.copy_(unit * (chosen.inflation * noise).sqrt())
     variant.directions[:, :2] = unit * _shapes(len(estimate.bias), estimate.bias) * estimate.variances[:2].sqrt()
     variant.directions[:, 2 : 2 + used] = unit * estimate.free
-    variant.gain_std.copy_(estimate.variances[GAIN].sqrt() * float(gain))
+    variant.gain_std.copy_(estimate.variances[GAIN].sqrt() * float(chosen.gain))
     variant.centre.copy_(unit * data.centre())
     variant.spread.copy_(unit * data.spread())
     return variant

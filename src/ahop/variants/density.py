@@ -3,7 +3,9 @@
 from math import log
 from typing import final
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 from typing_extensions import override
 
@@ -55,23 +57,25 @@ class StepDensity(Component):
         Neighbouring steps are merged, two by two, as long as that costs less likelihood than a step is worth by
         Schwarz's criterion.
         """
-        counts = torch.bincount(self._step(values).flatten(), weights.flatten().double(), minlength=self.steps)
-        total = counts.sum().clamp_min(1.0)
-        price = 0.5 * torch.log(total)
-        level = counts
-        worth = torch.special.xlogy(counts, counts) - price
-        density = counts + PSEUDO_COUNT / self.steps
+        self.fit_counts(torch.bincount(self._step(values).flatten(), weights.flatten().double(), minlength=self.steps))
+
+    def fit_counts(self, counts: Tensor) -> None:
+        """The same from what fell on each step, (steps,)."""
+        level = counts.double().cpu().numpy()  # few numbers and many steps: torch would take three times as long
+        price = 0.5 * log(max(float(level.sum()), 1.0))
+        worth = _xlogx(level) - price
+        density = level + PSEUDO_COUNT / self.steps
         width = 1
         while len(level) > 1 and len(level) % 2 == 0:
-            level, width = level.view(-1, 2).sum(1), 2 * width
-            merged = torch.special.xlogy(level, level / width) - price
-            apart = worth.view(-1, 2).sum(1)
-            flat = (merged >= apart).repeat_interleave(width)
-            spread = ((level + PSEUDO_COUNT * width / self.steps) / width).repeat_interleave(width)
-            density = torch.where(flat, spread, density)
-            worth = torch.maximum(merged, apart)
+            level, width = level[::2] + level[1::2], 2 * width
+            merged, apart = _xlogx(level) - level * log(width) - price, worth[::2] + worth[1::2]
+            spread = (level + PSEUDO_COUNT * width / self.steps) / width
+            flat = merged >= apart
+            density = np.where(flat[:, None], spread[:, None], density.reshape(-1, width)).reshape(-1)
+            worth = np.maximum(merged, apart)
         step = (self.ends[1] - self.ends[0]) / self.steps
-        self.log_density = (density / density.sum() / step).log().to(self.log_density)
+        found = torch.from_numpy(density / density.sum()).to(step.device)
+        self.log_density = (found / step).log().to(self.log_density)
 
     def _step(self, values: Tensor) -> Tensor:
         low, _, width = self._steps_of(values.dtype)
@@ -82,3 +86,8 @@ class StepDensity(Component):
         """Both ends, and the width of a step; some width even where the ends are one in this dtype."""
         low, high = self.ends.to(dtype)
         return low, high, ((high - low) / self.steps).clamp_min(LEAST_WIDTH)
+
+
+def _xlogx(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = values * np.log(np.maximum(values, 1e-300))
+    return found

@@ -1,6 +1,6 @@
 """A corruption that is learned: each dimension kept, garbage, or missing."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from math import log, pi
 from typing import final
 
@@ -26,6 +26,8 @@ FAR = 1e18
 EXPONENT = 80.0
 # Sums of exponentials below this have lost digits in float32.
 LEAST_SUM = 1e-30
+# Queries of which less was observed are walked entry by entry.
+LISTED = 0.5
 # Small enough for the inner caches: each block is walked several times.
 BLOCK_BYTES = 2**18
 
@@ -96,7 +98,7 @@ class MixtureVariant(FactorisedVariant):
         missing = torch.isnan(queries)
         base = self.missingness.base.to(queries.dtype)
         gaps = -softplus(torch.where(missing, -base, base))
-        values = self._log_marginal(filled(queries))
+        values = _at_observed(self._log_marginal, queries)
         return (gaps + values.masked_fill(missing, 0)).sum(-1)
 
     @override
@@ -150,13 +152,12 @@ class MixtureVariant(FactorisedVariant):
         A value that was not observed is worth nothing, which spares the pairs a mask.
         """
         unseen = torch.isnan(queries)
-        queries = filled(queries)
         std = self.std.to(queries.dtype)
-        garbage = self._log_garbage(queries)
+        garbage, marginal = (_at_observed(each, queries) for each in (self._log_garbage, self._log_marginal))
+        queries = filled(queries)
         worth = self._log_kept_rate(queries.dtype) - std.log() - 0.5 * log(2 * pi) - garbage
-        alone = garbage - self._log_marginal(queries)
         place = queries if self.signs else queries - self.bias.to(queries.dtype)
-        return place / std, worth.masked_fill(unseen, -FAR), alone.masked_fill(unseen, 0)
+        return place / std, worth.masked_fill(unseen, -FAR), (garbage - marginal).masked_fill(unseen, 0)
 
     def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
         """Places in standard deviations, too far away to match anything where not observed; and where observed."""
@@ -174,53 +175,68 @@ class MixtureVariant(FactorisedVariant):
     def _slopes(self, dtype: torch.dtype) -> Tensor:
         return self.gain.to(dtype) / self.std.to(dtype)
 
-    def _log_garbage(self, queries: Queries) -> Tensor:
-        r"""$\log g_i G(x_i)$."""
-        scale = self.scale.to(queries.dtype)
-        place = (queries - self.centre.to(queries.dtype)) / scale
-        return self.garbage.log_prob(place) - scale.log() + self.garbage_rate.to(queries.dtype).log()
+    def _log_garbage(self, values: Tensor, columns: Tensor) -> Tensor:
+        r"""$\log g_i G(x_i)$ at values of these dimensions."""
+        centre, scale, rate = (each.to(values.dtype)[columns] for each in (self.centre, self.scale, self.garbage_rate))
+        return self.garbage.log_prob((values - centre) / scale) - scale.log() + rate.log()
 
     def _log_kept_rate(self, dtype: torch.dtype) -> Tensor:
         return torch.log1p(-self.garbage_rate.to(dtype))
 
-    def _log_marginal(self, queries: Queries) -> Tensor:
+    def _log_marginal(self, values: Tensor, columns: Tensor) -> Tensor:
         r"""$\log p_0(x_i)$: the mean over the population's quantiles, each as wide as the gap to its neighbours."""
-        everywhere = torch.arange(queries.shape[-1], device=queries.device)
         if torch.is_grad_enabled():
-            total = self._log_bumps(queries, everywhere)
+            total = self._log_bumps(values, columns)
         else:  # a sum of exponentials takes half as long as one of logarithms, wherever it is large enough for one
-            total = self._sum_of_bumps(queries, everywhere)
+            total = self._sum_of_bumps(values, columns)
             small = total < LEAST_SUM
             total.log_()
             if bool(small.any()):
-                total[small] = self._log_bumps(queries[small], everywhere.expand_as(queries)[small])
-        kept = total - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(queries.dtype)
-        return torch.logaddexp(kept, self._log_garbage(queries))
+                total[small] = self._log_bumps(values[small], columns.expand_as(values)[small])
+        kept = total - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(values.dtype)[columns]
+        return torch.logaddexp(kept, self._log_garbage(values, columns))
 
     def _sum_of_bumps(self, values: Tensor, columns: Tensor) -> Tensor:
+        places, stds = self._population(values.dtype)
+        bias = self.bias.to(values.dtype)
         total = torch.zeros_like(values)
-        for bump in self._bumps(values, columns):
-            total += bump.exp_()
+        for shift in (bias, -bias) if self.signs else (bias,):
+            for place, std in zip((places + shift.unsqueeze(-1)).mT, stds.mT, strict=True):
+                inverse = (1 / std)[columns]
+                bump = (values - place[columns]).mul_(inverse).square_().mul_(-0.5).exp_()
+                total.addcmul_(bump, inverse, value=0.5 if self.signs else 1.0)
         return total
 
     def _log_bumps(self, values: Tensor, columns: Tensor) -> Tensor:
+        places, stds = self._population(values.dtype)
+        bias = self.bias.to(values.dtype)[columns]
         total = torch.full_like(values, -torch.inf)
-        for bump in self._bumps(values, columns):
-            total = torch.logaddexp(total, bump)
+        for place, own in zip(places.mT, stds.mT, strict=True):
+            std = own[columns]
+            deviation = (values - place[columns] - (0 if self.signs else bias)) / std
+            exponent = log_two_bumps(deviation, bias / std) if self.signs else -0.5 * deviation.square()
+            total = torch.logaddexp(total, exponent - std.log())
         return total
 
-    def _bumps(self, values: Tensor, columns: Tensor) -> Iterator[Tensor]:
-        """What each quantile of the population adds at values of these dimensions, in logarithms."""
-        population = self.gain.to(values.dtype).unsqueeze(-1) * self.population.to(values.dtype)
-        reach = torch.nn.functional.pad(population, (1, 1), mode="replicate")
+    def _population(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Where the bump of each quantile is but for the bias, and how wide it is, (d, POPULATION) each."""
+        places = self.gain.to(dtype).unsqueeze(-1) * self.population.to(dtype)
+        reach = torch.nn.functional.pad(places, (1, 1), mode="replicate")
         gaps = (reach[:, 2:] - reach[:, :-2]) / 2
-        stds = torch.hypot(self.std.to(values.dtype).unsqueeze(-1), gaps)  # no square leaves the range of float32
-        bias = self.bias.to(values.dtype)[columns]
-        for place in range(POPULATION):
-            std = stds[columns, place]
-            deviation = (values - population[columns, place] - (0 if self.signs else bias)) / std
-            exponent = log_two_bumps(deviation, bias / std) if self.signs else -0.5 * deviation.square()
-            yield exponent - std.log()
+        return places, torch.hypot(self.std.to(dtype).unsqueeze(-1), gaps)  # no square leaves the range of float32
+
+
+def _at_observed(function: Callable[[Tensor, Tensor], Tensor], queries: Queries) -> Tensor:
+    """The function of values and of their dimensions, at all queries (b, d); anything where these are not observed."""
+    everywhere = torch.arange(queries.shape[-1], device=queries.device)
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return function(filled(queries), everywhere)
+    seen = ~torch.isnan(queries)
+    if int(seen.sum()) > LISTED * seen.numel():
+        return function(filled(queries), everywhere)
+    found = torch.zeros_like(queries)
+    found[seen] = function(filled(queries[seen]), everywhere.expand_as(queries)[seen])
+    return found
 
 
 def _log_one_plus_(exponents: list[Tensor], in_range: bool) -> Tensor:
