@@ -17,8 +17,8 @@ from ahop.fitting.calibration import detector_of, fit_detector
 from ahop.fitting.candidates import CANDIDATES, Candidate, debiased, own_candidates
 from ahop.fitting.crowd import crowd_of, pairs_to_scan
 from ahop.fitting.lesson import Lesson
-from ahop.fitting.pool import Pool, fit_pool
-from ahop.fitting.posterior import Rivals, behind, calibrated, closest_rivals
+from ahop.fitting.pool import PENALTY, Pool, fit_pool, promises
+from ahop.fitting.posterior import Rivals, behind, calibrated, closest_rivals, fit_posterior
 from ahop.fitting.report import Corruption, Member, Trial
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
@@ -31,8 +31,9 @@ FOLDS, FEW_FOLDS, MANY_PAIRS = 5, 3, 200
 LEAST_ORIGINS = 4
 # Standard errors that a candidate may be behind the best and still be as good within chance.
 CHANCE = 1.0
-# After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out.
-LEAST_JUDGED, HOPELESS, CLEARLY = 8, 0.5, 2.0
+# After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out, unless a
+# pool with the best promises to make the log-losses of that fold fall by so much.
+LEAST_JUDGED, HOPELESS, CLEARLY, PROMISING = 6, 0.05, 2.0, 1.0
 # A mixture describes the copies if its log-loss is within this of the best.
 TOLERATED = 0.1
 # Pairs that judge, and stored patterns that they are told apart from: neither grows with the memory.
@@ -223,18 +224,19 @@ def _scores_of(candidate: Candidate, part: _Part, lesson: Lesson, may_fail: bool
 def _hopeful(
     candidates: list[Candidate], scores: dict[str, Tensor], origins: Tensor, places: Tensor, trust: Tensor
 ) -> list[Candidate]:
-    """Those that are not behind the best by far, and beyond doubt."""
-    losses = {}
-    for each in candidates:
-        _, posterior = calibrated(closest_rivals([scores[each.name][places]], origins), trust)
-        losses[each.name] = posterior.losses
-    total = trust.sum().clamp_min(1e-12)
-    best = min(losses.values(), key=lambda each: float((each * trust).sum() / total))
+    """Those that are as good as the best within chance, or promise to better it."""
+    if len(candidates) < 2:
+        return candidates
+    outcomes = [_outcome(each, [], scores[each.name][places], origins, trust) for each in candidates]
+    best = min(range(len(outcomes)), key=lambda place: outcomes[place].trial.log_loss)
+    rivals = _told_apart(outcomes, origins)
+    alone = fit_posterior(rivals.only([best]), trust, PENALTY)
+    promised = promises(rivals, trust, [best], alone)
     kept = []
-    for each in candidates:
-        mean, error = behind(losses[each.name], best, trust)
-        if mean <= max(HOPELESS, CLEARLY * error):
-            kept.append(each)
+    for place, each in enumerate(outcomes):
+        mean, error = behind(each.losses, outcomes[best].losses, trust)
+        if mean <= max(HOPELESS, CLEARLY * error) or promised.get(place, 0.0) > PROMISING:
+            kept.append(each.candidate)
     return kept
 
 
@@ -265,7 +267,12 @@ def _preferred(outcomes: list[_Outcome], trust: Tensor) -> tuple[int, str | None
 
 
 def _pool(outcomes: list[_Outcome], best: int, origins: Tensor, trust: Tensor) -> Pool:
-    """What answers best together, told apart from the rivals that are close for any of them."""
+    """What answers best together."""
+    return fit_pool(_told_apart(outcomes, origins), trust, best)
+
+
+def _told_apart(outcomes: list[_Outcome], origins: Tensor) -> Rivals:
+    """Calibrated scores of all, beside the rivals that are close for any of them."""
     betas = torch.tensor([each.trial.beta for each in outcomes], dtype=torch.float64)
     rivals = outcomes[0].rivals
     if len(outcomes) > 1:
@@ -274,7 +281,7 @@ def _pool(outcomes: list[_Outcome], best: int, origins: Tensor, trust: Tensor) -
         for each, beta in zip(scores, betas.tolist(), strict=True):
             near += torch.softmax(beta * (each - each.amax(-1, keepdim=True)), -1)
         rivals = closest_rivals(scores, origins, near)
-    return fit_pool(rivals.scaled(betas), trust, best)
+    return rivals.scaled(betas)
 
 
 def _is_single(candidates: Sequence[Candidate]) -> bool:

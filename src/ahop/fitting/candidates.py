@@ -96,7 +96,8 @@ def _mixture(lesson: Lesson) -> Similarity:
 
 
 def _nuisance(lesson: Lesson) -> Similarity:
-    return LikelihoodSimilarity(fit_nuisance(lesson.originals, lesson.copies, weights=lesson.trusted))
+    pairs = lesson.originals, lesson.copies
+    return LikelihoodSimilarity(fit_nuisance(*pairs, weights=lesson.trusted, chosen=lesson.nuisance))
 
 
 def debiased(lesson: Lesson) -> DebiasedSimilarity:

@@ -7,9 +7,12 @@ from torch import Tensor
 
 from ahop.fitting.additive import Counts, count_pairs
 from ahop.fitting.alignment import Alignment, fit_alignment
-from ahop.fitting.mixture import Form, MixtureFit, best_form, fit_mixture
+from ahop.fitting.mixture import MixtureFit, fit_mixture
+from ahop.fitting.nuisance import NuisanceChoice, choose_nuisance
 from ahop.transforms.base import Transform
 
+# From so many pairs on, a fit to a part of them is started from that to all.
+MANY_PAIRS = 100
 # Rows whose neighbours in a row differ by less than this share of what all its values differ by are curves.
 SMOOTH = 0.05
 
@@ -24,7 +27,7 @@ class Lesson:
         recorded: (m, d) copies as they came.
         weights: (m,) how much each pair counts.
         groups: (m,) number of the group of each copy; its offset and gain are taken off. None if there are none.
-        given_form: of the mixture, if it is known already.
+        whole: the lesson that this is a part of: what it has chosen is kept, and its fits are started from.
         is_trusted: the weights know already which pairs look wrong.
         is_aligned: whether what groups add and multiply is taken off.
     """
@@ -34,7 +37,7 @@ class Lesson:
     recorded: Tensor
     weights: Tensor
     groups: Tensor | None = None
-    given_form: Form | None = None
+    whole: "Lesson | None" = field(default=None, repr=False)
     is_trusted: bool = False
     is_aligned: bool = True
     _transformed: dict[str, "Lesson"] = field(default_factory=dict, repr=False)
@@ -62,14 +65,20 @@ class Lesson:
         return copies if self.alignment is None or groups is None else self.alignment(copies, groups)
 
     @cached_property
-    def form(self) -> Form:
-        if self.given_form is not None:
-            return self.given_form
-        return best_form(self.originals.double(), self.copies.double(), self.weights.double())
+    def mixture(self) -> MixtureFit:
+        pairs = self.originals, self.copies, self.weights
+        if self.whole is None:
+            return fit_mixture(*pairs)
+        if len(self) < MANY_PAIRS:  # what is held out shows in a start from all, and few pairs take few steps
+            return fit_mixture(*pairs, form=self.whole.mixture.form)
+        return fit_mixture(*pairs, start=self.whole.mixture)
 
     @cached_property
-    def mixture(self) -> MixtureFit:
-        return fit_mixture(self.originals, self.copies, self.weights, self.form)
+    def nuisance(self) -> NuisanceChoice:
+        """What is chosen for a nuisance, once for all parts."""
+        if self.whole is not None:
+            return self.whole.nuisance
+        return choose_nuisance(self.originals, self.copies, weights=self.trusted)
 
     @cached_property
     def trusted(self) -> Tensor:
@@ -99,14 +108,15 @@ class Lesson:
     def part(self, rows: Tensor) -> "Lesson":
         groups = None if self.groups is None else self.groups[rows]
         chosen = self.origins[rows], self.recorded[rows], self.weights[rows]
-        return Lesson(self.patterns, *chosen, groups, self.form, self.is_trusted, self.is_aligned)
+        return Lesson(self.patterns, *chosen, groups, self, self.is_trusted, self.is_aligned)
 
     def transformed(self, transform: Transform) -> "Lesson":
         """The same pairs, behind a transform."""
         name = repr(transform)
         if name not in self._transformed:
-            weights, copies = self.trusted, transform(self.copies)
-            self._transformed[name] = Lesson(transform(self.patterns), self.origins, copies, weights, is_trusted=True)
+            rows = transform(self.patterns), self.origins, transform(self.copies), self.trusted
+            whole = None if self.whole is None else self.whole.transformed(transform)
+            self._transformed[name] = Lesson(*rows, whole=whole, is_trusted=True)
         return self._transformed[name]
 
     def weighted(self, weights: Tensor) -> "Lesson":

@@ -65,7 +65,13 @@ def fit_pool(rivals: Rivals, trust: Tensor, first: int) -> Pool:
 
 
 def _promising(rivals: Rivals, trust: Tensor, members: list[int], current: Posterior) -> list[int]:
-    """The candidates whose weight would make the objective fall most, by its slope and bend at zero."""
+    """The candidates that promise most for one more place."""
+    gains = promises(rivals, trust, members, current)
+    return sorted(gains, key=lambda other: -gains[other])[:TRIED]
+
+
+def promises(rivals: Rivals, trust: Tensor, members: list[int], current: Posterior) -> dict[int, float]:
+    """By how much each candidate would make the objective fall, by its slope and bend at weight zero."""
     others = [each for each in range(len(rivals.scores)) if each not in members]
     lead = rivals.scores[:, :, :1] - rivals.scores
     behind = torch.einsum("kmt,k->mt", lead[members], -current.weights) + rivals.log_counts
@@ -78,8 +84,8 @@ def _promising(rivals: Rivals, trust: Tensor, members: list[int], current: Poste
         slope = float((mean * counted).sum()) - PENALTY
         bend = float((((lead[other].square() * shares).sum(-1) - mean.square()) * counted).sum())
         if slope > 0:
-            gains[other] = slope * slope / max(bend, 1e-12)
-    return sorted(gains, key=lambda other: -gains[other])[:TRIED]
+            gains[other] = 0.5 * slope * slope / max(bend, 1e-12)
+    return gains
 
 
 def _with(rivals: Rivals, trust: Tensor, members: list[int], current: Posterior) -> Posterior:
