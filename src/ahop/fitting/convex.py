@@ -1,7 +1,7 @@
 """Newton's method for similarities that are linear in their coefficients: the global optimum in a few steps."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias, final
 
 import torch
@@ -47,11 +47,13 @@ class ConvexSolver:
             real pairs come in. Zero turns it off.
         tolerance: stop when Newton's own estimate of what is left to gain is below this.
         max_steps: give up after so many.
+        from_given: start at the coefficients that the similarity has, which were fitted to much the same pairs.
     """
 
     smoothness: float = 0.25
     tolerance: float = 1e-6
     max_steps: int = 50
+    from_given: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         check_not_negative("smoothness", self.smoothness)
@@ -72,13 +74,9 @@ class ConvexSolver:
             before = problem.loss(problem.score(given))
             directions = _directions(given, similarity.starts())
             with tqdm(total=self.max_steps, desc="fit", unit="step", disable=not progress) as bar:
-                # Scans of all the pairs are dear: find the scale of the scores, then go most of the way, on a part.
-                # The scale is sought from zero, where the loss is curved; where scores are far too sharp it is flat.
-                few = _pose(memory, similarity, _part(pairs), self.smoothness)
-                scaled = _minimise(
-                    few.restricted(directions), torch.zeros_like(directions[:, 0]), self.tolerance, self.max_steps, bar
-                )
-                near = _minimise(few, scaled.coefficients @ directions, NEAR, min(NEAR_STEPS, self.max_steps), bar)
+                near = _Outcome(given, 0, before, converged=False)
+                if not self.from_given:
+                    near = self._approach(_pose(memory, similarity, _part(pairs), self.smoothness), directions, bar)
                 outcome = _minimise(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar)
             similarity.set_coefficients(outcome.coefficients)
         return FitReport(
@@ -89,6 +87,15 @@ class ConvexSolver:
             loss=outcome.loss,
             converged=outcome.converged,
         )
+
+    def _approach(self, few: "_Problem", directions: Tensor, bar: Bar) -> "_Outcome":
+        """Scans of all the pairs are dear: find the scale of the scores, then go most of the way, on a part.
+
+        The scale is sought from zero, where the loss is curved; where scores are far too sharp it is flat.
+        """
+        none = torch.zeros_like(directions[:, 0])
+        scaled = _minimise(few.restricted(directions), none, self.tolerance, self.max_steps, bar)
+        return _minimise(few, scaled.coefficients @ directions, NEAR, min(NEAR_STEPS, self.max_steps), bar)
 
 
 @dataclass(frozen=True)

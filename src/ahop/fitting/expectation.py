@@ -62,15 +62,17 @@ class _Parts:
 
     Attributes:
         kept: log density of what is kept, with its rate.
-        either: log density of this and of garbage.
-        share: how likely it was kept.
+        odds: log of how much likelier garbage is.
         sign: how sure the sign of the bias is, from -1 to 1; None where it has none of its own.
     """
 
     kept: Tensor
-    either: Tensor
-    share: Tensor
+    odds: Tensor
     sign: Tensor | None
+
+    def either(self) -> Tensor:
+        """Log density of what is kept or garbage."""
+        return self.odds.abs().neg_().exp_().add_(1).log_().add_(self.kept).add_(self.odds.clamp_min(0))
 
 
 class Expectation:
@@ -171,9 +173,9 @@ class Expectation:
             share = self.entries.of_pairs(self.trust * self.weights)
             total = self.entries.sums_by_dimension(share)
             likelihood = float(
-                self.entries.sums_by_dimension(parts.either * share).sum() / total.sum().clamp_min(1e-12)
+                self.entries.sums_by_dimension(parts.either().mul_(share)).sum() / total.sum().clamp_min(1e-12)
             )
-            kept = parts.share.mul_(share)
+            kept = parts.odds.neg_().sigmoid_().mul_(share)
             moved = self._maximise(state, kept, total, parts.sign)
             if step >= EDGE_STEPS[0] and not self.signs:
                 moved = replace(moved, bias=state.bias)
@@ -231,12 +233,7 @@ class Expectation:
             deviation = torch.addcmul(apart, entries.originals, tilt).add_(left).mul_(inverse)
             kept = torch.addcmul(entries.of_dimensions(constant), deviation, deviation, value=-0.5)
             sign = None
-        odds = garbage - kept
-        less = odds.abs().neg_().exp_()
-        either = torch.maximum(kept, garbage).add_(torch.log(1 + less))
-        # The share of the likelier one is 1 / (1 + e^-|odds|).
-        share = torch.where(odds <= 0, 1, less).div_(less.add_(1))
-        return _Parts(kept, either, share, sign)
+        return _Parts(kept, garbage.sub_(kept), sign)
 
     def _maximise(self, state: State, kept: Tensor, total: Tensor, sign: Tensor | None) -> State:
         sums = self.entries.product_sums(kept, self.products)
@@ -284,7 +281,7 @@ class Expectation:
 
     def _bias_fit(self, state: State, share: Tensor) -> Tensor:
         parts = self._parts(state, *self._steps(state))
-        return self.entries.sums_by_dimension(parts.either.mul_(share))
+        return self.entries.sums_by_dimension(parts.either().mul_(share))
 
     def _ask_trust(self, state: State, at_end: bool = False) -> State:
         self.trust, wrong = self.doubts.trust(self._variant(state), self.trust, at_end)

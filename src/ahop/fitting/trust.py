@@ -74,9 +74,8 @@ class Doubts:
         """What each copy says for its own original, and then for others, (m, 1 + k); one over their number, (m,)."""
         missingness = Missingness(self.copies.shape[1]).double()
         self.gaps.fit(missingness, self.weights * trust)
-        rows = torch.arange(len(self.copies)).unsqueeze(-1)
-        own = variant.paired_evidence(self.originals, rows, self.copies).squeeze(-1)
-        rivals = variant.evidence(self.originals[others], self.copies) + self.gaps.evidence(missingness, others)
+        own, rivals = variant.own_and_other_evidence(self.originals, self.originals[others], self.copies)
+        rivals = rivals + self.gaps.evidence(missingness, others)
         rivals = rivals.masked_fill(self._kind.unsqueeze(-1) == self._kind[others], -torch.inf)
         own = (own + self.gaps.paired_evidence(missingness)).unsqueeze(-1)
         return torch.cat([own, rivals], dim=-1), 1 / (rivals > -torch.inf).sum(-1).add(1).double()

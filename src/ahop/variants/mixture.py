@@ -106,7 +106,18 @@ class MixtureVariant(FactorisedVariant):
         """The sum of `evidence_per_dimension`; without gradients nothing of its size is ever held."""
         if torch.is_grad_enabled() and (patterns.requires_grad or queries.requires_grad):
             return self.evidence_per_dimension(patterns, queries).sum(-1)
-        asked, sharpness, alone = self._of_queries(queries)
+        return self._evidence(patterns, queries, self._of_queries(queries))
+
+    def own_and_other_evidence(
+        self, originals: Patterns, others: Patterns, queries: Queries
+    ) -> tuple[PerQuery, Scores]:
+        """For the original in the same row as each query, (b,), and for all others, (b, n)."""
+        rows, of_queries = torch.arange(len(queries), device=queries.device).unsqueeze(-1), self._of_queries(queries)
+        own = self._paired_evidence(originals, rows, queries, of_queries)
+        return own.squeeze(-1), self._evidence(others, queries, of_queries)
+
+    def _evidence(self, patterns: Patterns, queries: Queries, of_queries: tuple[Tensor, Tensor, Tensor]) -> Scores:
+        asked, sharpness, alone = of_queries
         shifts = self._shifts(queries.dtype)
         sharpness = sharpness - log(len(shifts))
         gaps = self.missingness.evidence(patterns, queries)
@@ -139,7 +150,12 @@ class MixtureVariant(FactorisedVariant):
 
     @override
     def paired_evidence(self, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
-        asked, sharpness, alone = self._of_queries(queries)
+        return self._paired_evidence(patterns, rows, queries, self._of_queries(queries))
+
+    def _paired_evidence(
+        self, patterns: Tensor, rows: Tensor, queries: Tensor, of_queries: tuple[Tensor, Tensor, Tensor]
+    ) -> Tensor:
+        asked, sharpness, alone = of_queries
         shifts = self._shifts(queries.dtype)
         sharpness = sharpness - log(len(shifts))
         if self.missingness.is_evidence or not serves_mixture(patterns, sharpness):
