@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from ahop.fitting.calibration import detector_of, fit_detector
 from ahop.fitting.candidates import CANDIDATES, Candidate, debiased, own_candidates
 from ahop.fitting.crowd import crowd_of, pairs_to_scan
 from ahop.fitting.lesson import Lesson
-from ahop.fitting.pool import PENALTY, Pool, fit_pool, promises
+from ahop.fitting.pool import PENALTY, cross_fitted, fit_pool, promises
 from ahop.fitting.posterior import Rivals, behind, calibrated, closest_rivals, fit_posterior
 from ahop.fitting.report import Corruption, Member, Trial
 from ahop.separations.softmax import Softmax
@@ -33,7 +33,7 @@ LEAST_ORIGINS = 4
 CHANCE = 1.0
 # After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out, unless a
 # pool with the best promises to make the log-losses of that fold fall by so much.
-LEAST_JUDGED, HOPELESS, CLEARLY, PROMISING = 6, 0.05, 2.0, 1.0
+LEAST_JUDGED, HOPELESS, CLEARLY, PROMISING = 20, 0.05, 2.0, 1.0
 # A mixture describes the copies if its log-loss is within this of the best.
 TOLERATED = 0.1
 # Pairs that judge, and stored patterns that they are told apart from: neither grows with the memory.
@@ -111,9 +111,10 @@ def choose(
     parts = [_Part(lesson, judged, folds, fold) for fold in range(int(folds.max()) + 1)]
     trust = lesson.trusted[judged].double()
     bar.total = len(wanted) * len(parts)
-    outcomes = _judge(wanted, parts, lesson, judged, trust, bar)
+    outcomes, left_out = _judge(wanted, parts, lesson, judged, trust, bar)
     best, tie = _preferred(outcomes, trust)
-    pool = _pool(outcomes, best, lesson.origins[judged], trust)
+    rivals = _told_apart(outcomes, lesson.origins[judged])
+    pool = fit_pool(rivals, trust, best)
     members = [outcomes[place] for place in pool.members]
     bar.set_postfix_str("fit to all pairs")
     chosen = tuple(each.candidate for each in members)
@@ -122,13 +123,14 @@ def choose(
     )
     scores = _pooled([each.scores for each in members], chosen, weights)
     if len(patterns) > len(lesson.patterns):
-        pooled = [[each.learned[fold] for each in members] for fold in range(len(parts))]
-        judges = [_together(learned, chosen, weights) for learned in pooled]
+        by_fold = [[each.learned[fold] for each in members] for fold in range(len(parts))]
+        judges = [_together(learned, chosen, weights) for learned in by_fold]
         separation, detector = _among_all(judges, parts, patterns, pairs.origins, lesson, judged, seed)
     else:
-        origins = lesson.origins[judged]
-        beta, posterior = calibrated(closest_rivals([scores], origins), trust)
-        separation, detector = Softmax(beta, posterior.floor), fit_detector(scores, origins, trust)
+        pooled = cross_fitted(rivals.only(pool.members), trust, folds[judged], pool.posterior)
+        beta, posterior = calibrated(pooled, trust)
+        beta = beta * (weights[0] if _is_single(chosen) else 1.0)
+        separation, detector = Softmax(beta, posterior.floor), fit_detector(scores, lesson.origins[judged], trust)
     learned = _together([each.learn(lesson) for each in chosen], chosen, weights)
     total = trust.sum().clamp_min(1e-12)
     hits = (scores.argmax(-1) == lesson.origins[judged]).double()
@@ -136,7 +138,7 @@ def choose(
         learned,
         separation,
         detector,
-        tuple(sorted((each.trial for each in outcomes), key=lambda each: each.log_loss)),
+        tuple(sorted([*(each.trial for each in outcomes), *left_out], key=lambda each: each.log_loss)),
         tuple(
             Member(each.trial.name, float(weight), worth)
             for each, weight, worth in zip(members, pool.posterior.weights, pool.worth, strict=True)
@@ -181,8 +183,9 @@ def _judge(
     judged: Tensor,
     trust: Tensor,
     bar: "tqdm[Any]",
-) -> list[_Outcome]:
+) -> tuple[list[_Outcome], list[Trial]]:
     """Every candidate on every fold; those that are hopeless after the first are left out of the others."""
+    left_out: list[Trial] = []
     scores: dict[str, Tensor] = {}
     learned: dict[str, list[Similarity]] = {}
     origins, left = lesson.origins[judged], list(wanted)
@@ -200,10 +203,9 @@ def _judge(
             learned.setdefault(candidate.name, []).append(of_fold[0])
             scores[candidate.name][part.places] = of_fold[1]
         if number == 0 and len(part.places) >= LEAST_JUDGED:
-            hopeful = _hopeful(left, scores, origins[part.places], part.places, trust[part.places])
-            bar.update((len(left) - len(hopeful)) * (len(parts) - 1))
-            left = hopeful
-    return [_outcome(each, learned[each.name], scores[each.name], origins, trust) for each in left]
+            left, left_out = _hopeful(left, scores, origins[part.places], part.places, trust[part.places])
+            bar.update(len(left_out) * (len(parts) - 1))
+    return [_outcome(each, learned[each.name], scores[each.name], origins, trust) for each in left], left_out
 
 
 def _scores_of(candidate: Candidate, part: _Part, lesson: Lesson, may_fail: bool) -> tuple[Similarity, Tensor] | None:
@@ -223,21 +225,23 @@ def _scores_of(candidate: Candidate, part: _Part, lesson: Lesson, may_fail: bool
 
 def _hopeful(
     candidates: list[Candidate], scores: dict[str, Tensor], origins: Tensor, places: Tensor, trust: Tensor
-) -> list[Candidate]:
-    """Those that are as good as the best within chance, or promise to better it."""
+) -> tuple[list[Candidate], list[Trial]]:
+    """Those that are as good as the best within chance, or promise to better it; and how the others did."""
     if len(candidates) < 2:
-        return candidates
+        return candidates, []
     outcomes = [_outcome(each, [], scores[each.name][places], origins, trust) for each in candidates]
     best = min(range(len(outcomes)), key=lambda place: outcomes[place].trial.log_loss)
     rivals = _told_apart(outcomes, origins)
     alone = fit_posterior(rivals.only([best]), trust, PENALTY)
     promised = promises(rivals, trust, [best], alone)
-    kept = []
+    kept, others = [], []
     for place, each in enumerate(outcomes):
         mean, error = behind(each.losses, outcomes[best].losses, trust)
         if mean <= max(HOPELESS, CLEARLY * error) or promised.get(place, 0.0) > PROMISING:
             kept.append(each.candidate)
-    return kept
+        else:
+            others.append(replace(each.trial, is_left_out=True))
+    return kept, others
 
 
 def _outcome(
@@ -264,11 +268,6 @@ def _preferred(outcomes: list[_Outcome], trust: Tensor) -> tuple[int, str | None
                 f"than chance explains ({error:.2f})"
             )
     return outcomes.index(best), None
-
-
-def _pool(outcomes: list[_Outcome], best: int, origins: Tensor, trust: Tensor) -> Pool:
-    """What answers best together."""
-    return fit_pool(_told_apart(outcomes, origins), trust, best)
 
 
 def _told_apart(outcomes: list[_Outcome], origins: Tensor) -> Rivals:

@@ -136,15 +136,17 @@ def _behind(transform: Transform, learn: Callable[[Lesson], Similarity]) -> Call
     return lambda lesson: TransformedSimilarity(learn(lesson.transformed(transform)), transform)
 
 
-def _heard(base: Callable[[], Similarity], exponent: float) -> Callable[[Lesson], Similarity]:
-    """Of strengths above the least one, what is missing not heard at all, once the shift is off."""
+def _strengths(
+    base: Callable[[], Similarity], exponent: float = 1.0, missing: float | None = 0.0
+) -> Callable[[Lesson], Similarity]:
+    """Of strengths above the least one, once the shift is off; what is missing was not heard at all."""
 
     def learn(lesson: Lesson) -> Similarity:
         values = torch.cat([lesson.patterns.flatten(), lesson.copies.flatten()])
         known = values[~values.isnan()]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         margin = MARGIN * (high - low) or 1.0
-        transform = PowerTransform(low - margin, max(high, low + margin), exponent, missing=0.0)
+        transform = PowerTransform(low - margin, max(high, low + margin), exponent, missing)
         aligned = AlignedSimilarity(TransformedSimilarity(base(), transform), lesson.copies.shape[1])
         aligned.offset.copy_(lesson.mixture.variant.shift)
         return aligned
@@ -187,10 +189,11 @@ CANDIDATES = (
     Candidate("snv_mixture", _behind(SNV, _mixture), suits=_are_curves),
     Candidate("difference_mixture", _behind(DIFFERENCE, _mixture), suits=_are_curves),
     Candidate("footprint", _footprint, suits=_is_narrow),
-    Candidate("sorensen", _heard(SorensenSimilarity, 1.0), is_evidence=False),
-    Candidate("powed_sorensen", _heard(SorensenSimilarity, e), suits=_has_gaps, is_evidence=False),
-    Candidate("heard_cosine", _heard(CosineSimilarity, 1.0), suits=_has_gaps, is_evidence=False),
-    Candidate("powed_cosine", _heard(CosineSimilarity, e), suits=_has_gaps, is_evidence=False),
+    Candidate("sorensen", _strengths(SorensenSimilarity, missing=None), is_evidence=False),
+    Candidate("heard_sorensen", _strengths(SorensenSimilarity), suits=_has_gaps, is_evidence=False),
+    Candidate("powed_sorensen", _strengths(SorensenSimilarity, e), suits=_has_gaps, is_evidence=False),
+    Candidate("heard_cosine", _strengths(CosineSimilarity), suits=_has_gaps, is_evidence=False),
+    Candidate("powed_cosine", _strengths(CosineSimilarity, e), suits=_has_gaps, is_evidence=False),
     Candidate("manhattan", lambda lesson: ManhattanSimilarity(), is_fixed=True),
     Candidate("dot", lambda lesson: DotSimilarity(), is_fixed=True),
     Candidate("cosine", lambda lesson: CosineSimilarity(), is_fixed=True, is_evidence=False),

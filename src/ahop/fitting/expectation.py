@@ -10,7 +10,7 @@ from ahop.fitting.entries import Entries
 from ahop.fitting.rows import PairedRows
 from ahop.fitting.shrinkage import shrunk, shrunk_rate, shrunk_variance
 from ahop.fitting.trust import Doubts
-from ahop.fitting.units import ends, units
+from ahop.fitting.units import ends, grain, units
 from ahop.variants.density import StepDensity
 from ahop.variants.mixture import MixtureVariant, log_two_bumps
 
@@ -30,6 +30,8 @@ EVENTS = sorted(EDGE_STEPS + TRUST_STEPS)
 LEAST_STD = 1e-3
 # Nothing is kept as far off as this, and its square is still a number in float32.
 BEYOND = 1e9
+# Where values lie on a grid, a step of the garbage density holds so many of its places.
+GRAINS = 3.0
 # Steps beyond its ends from which on garbage is garbage.
 FAR_GARBAGE = 20
 # Of the entries: they are told from the middle of their dimension, and noise is never so sharp that more digits show.
@@ -101,6 +103,7 @@ class Expectation:
         self.originals, self.copies = originals.mT.contiguous(), copies.mT.contiguous()
         self.entries = Entries(self.originals, self.copies)
         self.garbage = StepDensity().double()
+        self.least_step = GRAINS * grain(pairs.copies) / float(self.scale.median())
         self.trust = torch.ones_like(pairs.weights)
         if start is None:
             self.first, self.state = 0, self._guess()
@@ -216,7 +219,7 @@ class Expectation:
 
     def _fit_garbage(self, weights: Tensor) -> None:
         counts = torch.bincount(self.step.flatten(), weights.flatten().double(), self.garbage.steps)
-        self.garbage.fit_counts(counts)
+        self.garbage.fit_counts(counts, self.least_step)
 
     def _parts(self, state: State, step: Tensor, beyond: Tensor) -> _Parts:
         entries, apart = self.entries, self.apart

@@ -9,11 +9,13 @@ from ahop.fitting.posterior import Posterior, Rivals, fit_posterior
 
 # What a unit of weight costs, in pairs' log-losses, where each member's scores are calibrated by themselves.
 PENALTY = 1.0
+# Who is farther behind the best than this, in mean log-loss, is not asked.
+WITHIN = 1.0
 # By how much a member must make the loss of all pairs fall, and that of each: a member costs time at every recall.
-LEAST_GAIN, LEAST_GAIN_A_PAIR = 2.0, 0.02
+LEAST_GAIN, LEAST_GAIN_A_PAIR = 0.1, 0.02
 MOST_MEMBERS = 5
-# Of the candidates for one more place, those that promise most are tried in full.
-TRIED = 3
+# Weights below this are none.
+LEAST_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -32,42 +34,55 @@ class Pool:
 
 
 def fit_pool(rivals: Rivals, trust: Tensor, first: int) -> Pool:
-    """The first member, and those that better it: one at a time, as long as one is worth its place.
+    """Weights of all candidates at once, most of them zero; then, one by one, those go that bring too little.
 
     Args:
         rivals: scores of all candidates, each calibrated by itself, so that a weight of one is its own best.
-        first: the best candidate by itself.
+        first: the best candidate by itself, which stays alone if a pool brings too little.
     """
-    members, total = [first], float(trust.sum())
+    total = float(trust.sum())
     least = max(LEAST_GAIN, LEAST_GAIN_A_PAIR * total)
-    current = fit_posterior(rivals.only(members), trust, PENALTY)
-    while len(members) < min(MOST_MEMBERS, len(rivals.scores)):
-        found = [
-            (_with(rivals, trust, [*members, other], current), other)
-            for other in _promising(rivals, trust, members, current)
-        ]
-        if not found:
+    alone = fit_posterior(rivals.only([first]), trust, PENALTY)
+    members = _near_the_best(rivals, trust, total)
+    start = torch.full((len(members),), 1 / len(members), dtype=torch.float64)
+    found = fit_posterior(rivals.only(members), trust, PENALTY, start)
+    kept = [place for place, weight in enumerate(found.weights.tolist()) if weight > LEAST_WEIGHT]
+    members, found = [members[place] for place in kept], _only(found, kept)
+    while len(members) > 1:
+        without = [_without(member, members, rivals, trust) for member in members]
+        place = min(range(len(members)), key=lambda each: without[each].objective)
+        if len(members) <= MOST_MEMBERS and without[place].objective - found.objective >= least:
             break
-        best, other = min(found, key=lambda each: each[0].objective)
-        if current.objective - best.objective < least:
-            break
-        members, current = [*members, other], best
-    kept = [place for place, weight in enumerate(current.weights.tolist()) if weight > 0] or [0]
-    members, current = [members[place] for place in kept], _only(current, kept)
-    if len(members) == 1:
-        return Pool(members, current, [0.0])
-    without = [
-        fit_posterior(rivals.only([each for each in members if each != member]), trust, PENALTY) for member in members
+        members, found = members[:place] + members[place + 1 :], without[place]
+    if len(members) < 2 or alone.objective - found.objective < least:
+        return Pool([first], alone, [0.0])
+    losses = [
+        float((trust * (_without(member, members, rivals, trust).losses - found.losses)).sum()) / total
+        for member in members
     ]
-    losses = [float((trust * (each.losses - current.losses)).sum()) / max(total, 1e-12) for each in without]
     order = sorted(range(len(members)), key=lambda place: -losses[place])
-    return Pool([members[place] for place in order], _only(current, order), [losses[place] for place in order])
+    return Pool([members[place] for place in order], _only(found, order), [losses[place] for place in order])
 
 
-def _promising(rivals: Rivals, trust: Tensor, members: list[int], current: Posterior) -> list[int]:
-    """The candidates that promise most for one more place."""
-    gains = promises(rivals, trust, members, current)
-    return sorted(gains, key=lambda other: -gains[other])[:TRIED]
+def _near_the_best(rivals: Rivals, trust: Tensor, total: float) -> list[int]:
+    singles = [fit_posterior(rivals.only([each]), trust, PENALTY) for each in range(len(rivals.scores))]
+    means = [float((trust * each.losses).sum()) / max(total, 1e-12) for each in singles]
+    return [each for each, mean in enumerate(means) if mean <= min(means) + WITHIN]
+
+
+def _without(member: int, members: list[int], rivals: Rivals, trust: Tensor) -> Posterior:
+    return fit_posterior(rivals.only([each for each in members if each != member]), trust, PENALTY)
+
+
+def cross_fitted(rivals: Rivals, trust: Tensor, folds: Tensor, start: Posterior) -> Rivals:
+    """The pool of these members, the scores of each fold weighed by what the other folds say."""
+    pooled = torch.empty_like(rivals.scores[0])
+    for fold in range(int(folds.max()) + 1):
+        seen, unseen = folds != fold, folds == fold
+        others = Rivals(rivals.scores[:, seen], rivals.log_counts[seen], rivals.count)
+        weights = fit_posterior(others, trust[seen], PENALTY, start.weights, start.floor).weights
+        pooled[unseen] = torch.einsum("kmt,k->mt", rivals.scores[:, unseen], weights)
+    return Rivals((pooled - pooled.amax(-1, keepdim=True)).unsqueeze(0), rivals.log_counts, rivals.count)
 
 
 def promises(rivals: Rivals, trust: Tensor, members: list[int], current: Posterior) -> dict[int, float]:
@@ -86,11 +101,6 @@ def promises(rivals: Rivals, trust: Tensor, members: list[int], current: Posteri
         if slope > 0:
             gains[other] = 0.5 * slope * slope / max(bend, 1e-12)
     return gains
-
-
-def _with(rivals: Rivals, trust: Tensor, members: list[int], current: Posterior) -> Posterior:
-    start = torch.cat([0.7 * current.weights, current.weights.new_tensor([0.3])])
-    return fit_posterior(rivals.only(members), trust, PENALTY, start, current.floor)
 
 
 def _only(posterior: Posterior, places: list[int]) -> Posterior:

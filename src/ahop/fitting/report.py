@@ -12,6 +12,7 @@ class Trial:
         accuracy: how often the origin came first.
         beta: the sharpness at which its posterior among these is calibrated.
         floor: the share of the pairs that its scores say nothing about.
+        is_left_out: it was judged on one fold alone, as it was far behind there.
     """
 
     name: str
@@ -19,6 +20,7 @@ class Trial:
     accuracy: float
     beta: float
     floor: float = 0.0
+    is_left_out: bool = False
 
 
 @dataclass(frozen=True)

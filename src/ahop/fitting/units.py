@@ -7,6 +7,8 @@ from torch import Tensor
 REACH = 8.0
 # Where the robust spread is this much smaller than the standard deviation, values far off have made the latter.
 FAR_OFF = 0.2
+# Values lie on a grid if at most this share of them differ, and at least so many do.
+MOST_DIFFERENT, FEW_VALUES = 0.25, 8
 
 
 def units(copies: Tensor, own: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -33,6 +35,15 @@ def _middle_and_spread(values: Tensor) -> tuple[Tensor, Tensor]:
     if least < robust < FAR_OFF * spread:
         spread = robust
     return middle, spread if spread > least else torch.maximum(values.abs().max(), values.new_tensor(1e-30))
+
+
+def grain(copies: Tensor) -> float:
+    """The step of the grid that values lie on, such as one for whole numbers; zero if there is none."""
+    values = copies[~torch.isnan(copies)]
+    different: Tensor = torch.unique(values)  # type: ignore[no-untyped-call]
+    if len(different) < FEW_VALUES or len(different) > MOST_DIFFERENT * len(values):
+        return 0.0
+    return float(different.diff().median())
 
 
 def ends(places: Tensor) -> Tensor:

@@ -59,23 +59,25 @@ class StepDensity(Component):
         """
         self.fit_counts(torch.bincount(self._step(values).flatten(), weights.flatten().double(), minlength=self.steps))
 
-    def fit_counts(self, counts: Tensor) -> None:
-        """The same from what fell on each step, (steps,)."""
+    def fit_counts(self, counts: Tensor, least_width: float = 0.0) -> None:
+        """The same from what fell on each step, (steps,); none narrower than the least width.
+
+        Values that lie on a grid, such as whole numbers, would else fall on some steps and never on those between.
+        """
         level = counts.double().cpu().numpy()  # few numbers and many steps: torch would take three times as long
         price = 0.5 * log(max(float(level.sum()), 1.0))
         worth = _xlogx(level) - price
         density = level + PSEUDO_COUNT / self.steps
-        width = 1
+        width, step = 1, float(self.ends[1] - self.ends[0]) / self.steps
         while len(level) > 1 and len(level) % 2 == 0:
             level, width = level[::2] + level[1::2], 2 * width
             merged, apart = _xlogx(level) - level * log(width) - price, worth[::2] + worth[1::2]
             spread = (level + PSEUDO_COUNT * width / self.steps) / width
-            flat = merged >= apart
+            flat = (merged >= apart) | (width // 2 * step < least_width)
             density = np.where(flat[:, None], spread[:, None], density.reshape(-1, width)).reshape(-1)
-            worth = np.maximum(merged, apart)
-        step = (self.ends[1] - self.ends[0]) / self.steps
-        found = torch.from_numpy(density / density.sum()).to(step.device)
-        self.log_density = (found / step).log().to(self.log_density)
+            worth = np.where(flat, merged, apart)
+        found = torch.from_numpy(density / density.sum()).to(self.log_density.device)
+        self.log_density = (found / max(step, LEAST_WIDTH)).log().to(self.log_density)
 
     def _step(self, values: Tensor) -> Tensor:
         low, _, width = self._steps_of(values.dtype)
