@@ -139,7 +139,7 @@ def _behind(transform: Transform, learn: Callable[[Lesson], Similarity]) -> Call
 def _strengths(
     base: Callable[[], Similarity], exponent: float = 1.0, missing: float | None = 0.0
 ) -> Callable[[Lesson], Similarity]:
-    """Of strengths above the least one, once the shift is off; what is missing was not heard at all."""
+    """Of strengths above the least one, once the common offset is off; what is missing was not heard at all."""
 
     def learn(lesson: Lesson) -> Similarity:
         values = torch.cat([lesson.patterns.flatten(), lesson.copies.flatten()])
@@ -148,10 +148,16 @@ def _strengths(
         margin = MARGIN * (high - low) or 1.0
         transform = PowerTransform(low - margin, max(high, low + margin), exponent, missing)
         aligned = AlignedSimilarity(TransformedSimilarity(base(), transform), lesson.copies.shape[1])
-        aligned.offset.copy_(lesson.mixture.variant.shift)
+        aligned.offset.fill_(_offset(lesson))
         return aligned
 
     return learn
+
+
+def _offset(lesson: Lesson) -> float:
+    """What copies differ by from their originals: one number for all dimensions, which few pairs tell well."""
+    difference = (lesson.copies - lesson.originals)[lesson.trusted > 0.5 * lesson.trusted.max()]
+    return float(difference.nanmedian().nan_to_num(0)) if difference.numel() else 0.0
 
 
 def _has_gaps(lesson: Lesson) -> bool:

@@ -40,7 +40,7 @@ def _middle_and_spread(values: Tensor) -> tuple[Tensor, Tensor]:
 def grain(copies: Tensor) -> float:
     """The step of the grid that values lie on, such as one for whole numbers; zero if there is none."""
     values = copies[~torch.isnan(copies)]
-    different: Tensor = torch.unique(values)  # type: ignore[no-untyped-call]
+    different: Tensor = torch.unique(values)
     if len(different) < FEW_VALUES or len(different) > MOST_DIFFERENT * len(values):
         return 0.0
     return float(different.diff().median())
