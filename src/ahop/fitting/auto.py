@@ -30,7 +30,7 @@ FOLDS, FEW_FOLDS, MANY_PAIRS = 5, 3, 200
 # Fewer origins cannot be split into some to learn from and some to judge by.
 LEAST_ORIGINS = 4
 # Standard errors that a candidate may be behind the best and still be as good within chance.
-CHANCE = 1.0
+CHANCE = 2.0
 # After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out, unless a
 # pool with the best promises to make the log-losses of that fold fall by so much.
 LEAST_JUDGED, HOPELESS, CLEARLY, PROMISING = 20, 0.05, 2.0, 1.0

@@ -39,6 +39,8 @@ FOOTPRINT_PAIRS, FOOTPRINT_PATTERNS, FOOTPRINT_DIMENSIONS = 256, 256, 256
 HARDEST = 4
 # Tables of each dimension need this many pairs of values in it.
 OWN_TABLE = 30.0
+# Footprints have at most so many dimensions for each pair.
+OWN_WEIGHTS = 2
 # Where more is missing, what a nuisance knows of how dimensions move together is of no use.
 MOST_MISSING = 0.5
 # Below the least value by this share of the range nothing is heard at all.
@@ -81,6 +83,12 @@ def own_candidates(brought: Sequence[object]) -> list[Candidate]:
         name = name if name not in taken else f"{name} {len(found) + 1}"
         found.append(Candidate(name, _constant(similarity), is_fixed=True, is_evidence=False))
     return found
+
+
+def suitable(candidates: Sequence[Candidate], lesson: Lesson) -> list[Candidate]:
+    """Those worth trying, in the order in which they are preferred: curves move as a whole."""
+    found = [candidate for candidate in candidates if candidate.suits(lesson)]
+    return sorted(found, key=lambda each: each.name != "nuisance") if lesson.are_curves else found
 
 
 def _constant(similarity: Similarity) -> Callable[[Lesson], Similarity]:
@@ -172,8 +180,12 @@ def _fills_tables(lesson: Lesson) -> bool:
     return float((~lesson.copies.isnan()).sum()) >= OWN_TABLE * lesson.copies.shape[1]
 
 
-def _is_narrow(lesson: Lesson) -> bool:
-    return lesson.copies.shape[1] <= FOOTPRINT_DIMENSIONS
+def _fills_footprints(lesson: Lesson) -> bool:
+    return lesson.copies.shape[1] <= min(FOOTPRINT_DIMENSIONS, OWN_WEIGHTS * len(lesson))
+
+
+def _are_no_curves(lesson: Lesson) -> bool:
+    return not lesson.are_curves
 
 
 def _are_curves(lesson: Lesson) -> bool:
@@ -194,8 +206,8 @@ CANDIDATES = (
     Candidate("difference_nuisance", _behind(DIFFERENCE, _nuisance), suits=_are_curves),
     Candidate("snv_mixture", _behind(SNV, _mixture), suits=_are_curves),
     Candidate("difference_mixture", _behind(DIFFERENCE, _mixture), suits=_are_curves),
-    Candidate("footprint", _footprint, suits=_is_narrow),
-    Candidate("sorensen", _strengths(SorensenSimilarity, missing=None), is_evidence=False),
+    Candidate("footprint", _footprint, suits=_fills_footprints),
+    Candidate("sorensen", _strengths(SorensenSimilarity, missing=None), suits=_are_no_curves, is_evidence=False),
     Candidate("heard_sorensen", _strengths(SorensenSimilarity), suits=_has_gaps, is_evidence=False),
     Candidate("powed_sorensen", _strengths(SorensenSimilarity, e), suits=_has_gaps, is_evidence=False),
     Candidate("heard_cosine", _strengths(CosineSimilarity), suits=_has_gaps, is_evidence=False),

@@ -12,7 +12,7 @@ from ahop._checks import as_group_names, check_choice, check_count
 from ahop._typing import Entries, RowsLike
 from ahop.errors import KindError
 from ahop.fitting.auto import choose, describe_corruption, lesson_of, wanted_candidates
-from ahop.fitting.candidates import CANDIDATES, Candidate
+from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
 from ahop.fitting.convex import ConvexSolver
 from ahop.fitting.gradient import AdamSolver
 from ahop.fitting.groups import alignment_helps, learn_groups, numbered
@@ -116,7 +116,7 @@ def _learn(
         if lesson.groups is not None and not alignment_helps(lesson, CANDIDATES[0]):
             lesson = lesson.unaligned()
         if only_suitable:
-            wanted = [candidate for candidate in wanted if candidate.suits(lesson)]
+            wanted = suitable(wanted, lesson)
         choice = choose(lesson, patterns, pairs, wanted, seed, bar)
         found: dict[str, Similarity] = {}
         if lesson.groups is not None and choice.detector is not None:

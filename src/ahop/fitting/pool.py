@@ -12,7 +12,8 @@ PENALTY = 1.0
 # Who is farther behind the best than this, in mean log-loss, is not asked.
 WITHIN = 1.0
 # By how much a member must make the loss of all pairs fall, and that of each: a member costs time at every recall.
-LEAST_GAIN, LEAST_GAIN_A_PAIR = 0.1, 0.02
+# A pool must do so beside the best alone.
+LEAST_GAIN, LEAST_GAIN_A_PAIR, LEAST_GAIN_OF_POOL = 0.1, 0.03, 0.5
 MOST_MEMBERS = 5
 # Weights below this are none.
 LEAST_WEIGHT = 1e-6
@@ -54,7 +55,7 @@ def fit_pool(rivals: Rivals, trust: Tensor, first: int) -> Pool:
         if len(members) <= MOST_MEMBERS and without[place].objective - found.objective >= least:
             break
         members, found = members[:place] + members[place + 1 :], without[place]
-    if len(members) < 2 or alone.objective - found.objective < least:
+    if len(members) < 2 or alone.objective - found.objective < max(least, LEAST_GAIN_OF_POOL):
         return Pool([first], alone, [0.0])
     losses = [
         float((trust * (_without(member, members, rivals, trust).losses - found.losses)).sum()) / total

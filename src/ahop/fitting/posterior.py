@@ -16,7 +16,7 @@ MOST_FLOOR = 0.5
 # In pairs: as if so many more had shown the runner-up to be right. No number of pairs makes anything certain.
 DOUBT = 1.0
 # Rivals of each pair that are kept as they are, and those that are drawn to stand for all others.
-CLOSEST, DRAWN = 128, 64
+CLOSEST, DRAWN = 64, 32
 # Below the best by more than this many units, a score says "certainly not".
 FARTHEST = 1e6
 
