@@ -28,6 +28,47 @@ def root_cosine(patterns: Tensor, queries: Tensor) -> Tensor:
     return _over_matches(patterns, queries, lambda a, b: (a * b).sqrt())
 
 
+def stein_scott(patterns: Tensor, queries: Tensor) -> Tensor:
+    """The cosine of intensity ** 0.53 * mz ** 1.3: heavy fragments tell more."""
+
+    def weight(mz: Tensor, share: Tensor) -> Tensor:
+        return share**0.53 * (mz / 100) ** 1.3
+
+    return _over_matches(_normalised(patterns, weight), _normalised(queries, weight), lambda a, b: a * b)
+
+
+def rare_cosine(patterns: Tensor, queries: Tensor) -> Tensor:
+    """The cosine of roots, each peak weighed by the logarithm of how rare it is in the library."""
+    heard = patterns.double().chunk(2, dim=-1)[0]
+    library = heard[~heard.isnan()].sort().values
+
+    def weight(mz: Tensor, share: Tensor) -> Tensor:
+        at = mz.double().nan_to_num(0).contiguous()
+        often = torch.searchsorted(library, at + TOLERANCE) - torch.searchsorted(library, at - TOLERANCE)
+        return share.sqrt() * torch.log(len(patterns) / often.clamp_min(1)).clamp_min(0).to(share)
+
+    return _over_matches(_normalised(patterns, weight), _normalised(queries, weight), lambda a, b: a * b)
+
+
+def matched_peaks(patterns: Tensor, queries: Tensor) -> Tensor:
+    """Twice the number of peaks in common over the number of all."""
+    common = _over_matches(patterns, queries, lambda a, b: torch.ones_like(a))
+    stored, asked = ((~each.isnan()).sum(-1) / 2 for each in (patterns, queries))
+    return 2 * common / (asked.unsqueeze(-1) + stored)
+
+
+def explained_intensity(patterns: Tensor, queries: Tensor) -> Tensor:
+    """The share of the query's intensity that the library spectrum has peaks for."""
+    return _over_matches(patterns, queries, lambda a, b: a)
+
+
+def _normalised(spectra: Tensor, weight: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Peaks with weights of their own, whose squares sum to one."""
+    mz, share = spectra.chunk(2, dim=-1)
+    weights = weight(mz, share)
+    return torch.cat([mz, weights / weights.square().nansum(-1, keepdim=True).sqrt().clamp_min(1e-12)], dim=-1)
+
+
 def _shared_entropy(a: Tensor, b: Tensor) -> Tensor:
     nats: Tensor = torch.special.xlogy(a + b, a + b) - torch.special.xlogy(a, a) - torch.special.xlogy(b, b)
     return nats / (2 * log(2))

@@ -17,7 +17,7 @@ from ahop.fitting.calibration import detector_of, fit_detector
 from ahop.fitting.candidates import CANDIDATES, Candidate, debiased, own_candidates
 from ahop.fitting.crowd import crowd_of, pairs_to_scan
 from ahop.fitting.lesson import Lesson
-from ahop.fitting.pool import PENALTY, cross_fitted, fit_pool, promises
+from ahop.fitting.pool import PENALTY, WITHIN, cross_fitted, fit_pool, promises
 from ahop.fitting.posterior import Rivals, behind, calibrated, closest_rivals, fit_posterior
 from ahop.fitting.report import Corruption, Member, Trial
 from ahop.separations.softmax import Softmax
@@ -48,6 +48,7 @@ class Choice:
         name: of the chosen one, or of the members of the pool.
         candidates: the chosen one, or the members of the pool.
         weights: of the members, by which their scores are multiplied.
+        knows_wrong_pairs: the mixture describes the copies well enough to tell pairs that are none.
         tie: what was as good within chance, and passed over; None if nothing was.
     """
 
@@ -62,6 +63,7 @@ class Choice:
     name: str
     log_loss: float
     accuracy: float
+    knows_wrong_pairs: bool = False
     tie: str | None = None
 
     def learned_from(self, lesson: Lesson) -> Similarity:
@@ -74,7 +76,7 @@ def wanted_candidates(names: Sequence[str] | None, brought: Sequence[object]) ->
     return [each for each in CANDIDATES if names is None or each.name in names] + own_candidates(brought)
 
 
-def describe_corruption(lesson: Lesson, trials: Sequence[Trial]) -> Corruption:
+def describe_corruption(lesson: Lesson, trials: Sequence[Trial], knows_wrong_pairs: bool) -> Corruption:
     """What the mixture makes of the pairs, and whether anything explains them much better."""
     variant, weights = lesson.mixture.variant, lesson.trusted
     kept = weights.sum() * (1 - variant.garbage_rate)
@@ -92,7 +94,7 @@ def describe_corruption(lesson: Lesson, trials: Sequence[Trial]) -> Corruption:
         garbage_rate=float(variant.garbage_rate.mean()),
         missing_rate=float((torch.isnan(lesson.copies) & present).sum() / present.sum().clamp_min(1)),
         gaps_speak=variant.missingness.is_evidence,
-        wrong_pairs=int((lesson.mixture.trust < 0.5).sum()),
+        wrong_pairs=int((lesson.mixture.trust < 0.5).sum()) if knows_wrong_pairs else 0,
         fits=explained,
     )
 
@@ -109,9 +111,11 @@ def choose(
         return _fall_back(lesson)
     judged = _judged(len(lesson), seed)
     parts = [_Part(lesson, judged, folds, fold) for fold in range(int(folds.max()) + 1)]
-    trust = lesson.trusted[judged].double()
     bar.total = len(wanted) * len(parts)
-    outcomes, left_out = _judge(wanted, parts, lesson, judged, trust, bar)
+    outcomes, left_out = _judge(wanted, parts, lesson, judged, lesson.weights[judged].double(), bar)
+    knows_wrong_pairs = _is_near_the_best("mixture", outcomes)
+    trust = (lesson.trusted if knows_wrong_pairs else lesson.weights)[judged].double()
+    outcomes = [_outcome(each.candidate, each.learned, each.scores, lesson.origins[judged], trust) for each in outcomes]
     best, tie = _preferred(outcomes, trust)
     rivals = _told_apart(outcomes, lesson.origins[judged])
     pool = fit_pool(rivals, trust, best)
@@ -125,7 +129,7 @@ def choose(
     if len(patterns) > len(lesson.patterns):
         by_fold = [[each.learned[fold] for each in members] for fold in range(len(parts))]
         judges = [_together(learned, chosen, weights) for learned in by_fold]
-        separation, detector = _among_all(judges, parts, patterns, pairs.origins, lesson, judged, seed)
+        separation, detector = _among_all(judges, parts, patterns, pairs.origins, lesson, judged, trust, seed)
     else:
         pooled = cross_fitted(rivals.only(pool.members), trust, folds[judged], pool.posterior)
         beta, posterior = calibrated(pooled, trust)
@@ -149,6 +153,7 @@ def choose(
         " + ".join(each.trial.name for each in members),
         float((pool.posterior.losses * trust).sum() / total),
         float((hits * trust).sum() / total),
+        knows_wrong_pairs,
         tie,
     )
 
@@ -237,7 +242,8 @@ def _hopeful(
     kept, others = [], []
     for place, each in enumerate(outcomes):
         mean, error = behind(each.losses, outcomes[best].losses, trust)
-        if mean <= max(HOPELESS, CLEARLY * error) or promised.get(place, 0.0) > PROMISING:
+        is_hopeful = mean <= max(HOPELESS, CLEARLY * error) or promised.get(place, 0.0) > PROMISING
+        if is_hopeful or each.candidate.is_brought:
             kept.append(each.candidate)
         else:
             others.append(replace(each.trial, is_left_out=True))
@@ -253,6 +259,12 @@ def _outcome(
     loss, accuracy = (float((values * trust).sum() / total) for values in (posterior.losses, hits))
     trial = Trial(candidate.name, loss, accuracy, beta, posterior.floor)
     return _Outcome(candidate, learned, trial, scores, posterior.losses, rivals)
+
+
+def _is_near_the_best(name: str, outcomes: list[_Outcome]) -> bool:
+    """Who is far behind the best says little about which pairs are wrong."""
+    losses = {each.trial.name: each.trial.log_loss for each in outcomes}
+    return name in losses and losses[name] <= min(losses.values()) + WITHIN
 
 
 def _preferred(outcomes: list[_Outcome], trust: Tensor) -> tuple[int, str | None]:
@@ -310,6 +322,7 @@ def _among_all(
     origins: Tensor,
     lesson: Lesson,
     judged: Tensor,
+    trust: Tensor,
     seed: int,
 ) -> tuple[Softmax, UnknownDetector]:
     """Sharpness and detector for all patterns: among those that were drawn, nearly every copy finds its origin."""
@@ -323,7 +336,7 @@ def _among_all(
     asked = judged[some]
     chosen = [judges[number] for number in fold[some].tolist()]
     crowd = crowd_of(patterns, origins[asked], copies[some], debiased(lesson), chosen, seed)
-    trust, scores = lesson.trusted[asked].double(), crowd.scores.double()
+    scores, trust = crowd.scores.double(), trust[some]
     rivals = Rivals((scores - scores.amax(-1, keepdim=True)).unsqueeze(0), crowd.log_counts, len(patterns))
     beta, posterior = calibrated(rivals, trust)
     detector = detector_of(crowd.features(with_origin=True), crowd.features(with_origin=False), trust)

@@ -56,6 +56,7 @@ class Candidate:
         is_fixed: nothing is learned.
         suits: whether it is worth trying on these pairs.
         is_evidence: its scores are log-likelihoods, or distances that are read as such; else they are calibrated first.
+        is_brought: by the user, who wants it judged to the end.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Candidate:
     is_fixed: bool = False
     suits: Callable[[Lesson], bool] = lambda lesson: True
     is_evidence: bool = True
+    is_brought: bool = False
 
 
 def own_candidates(brought: Sequence[object]) -> list[Candidate]:
@@ -81,7 +83,7 @@ def own_candidates(brought: Sequence[object]) -> list[Candidate]:
             )
         taken = [candidate.name for candidate in (*CANDIDATES, *found)]
         name = name if name not in taken else f"{name} {len(found) + 1}"
-        found.append(Candidate(name, _constant(similarity), is_fixed=True, is_evidence=False))
+        found.append(Candidate(name, _constant(similarity), is_fixed=True, is_evidence=False, is_brought=True))
     return found
 
 

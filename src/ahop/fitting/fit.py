@@ -134,7 +134,7 @@ def _learn(
         loss=choice.log_loss,
         chosen=choice.name,
         trials=choice.trials,
-        corruption=describe_corruption(choice.lesson, choice.trials) if learned else None,
+        corruption=describe_corruption(lesson, choice.trials, choice.knows_wrong_pairs) if learned else None,
         groups=len(memory.group_names),
         accuracy=choice.accuracy if learned else None,
         floor=choice.separation.floor,

@@ -13,7 +13,7 @@ PENALTY = 1.0
 WITHIN = 1.0
 # By how much a member must make the loss of all pairs fall, and that of each: a member costs time at every recall.
 # A pool must do so beside the best alone.
-LEAST_GAIN, LEAST_GAIN_A_PAIR, LEAST_GAIN_OF_POOL = 0.1, 0.03, 0.5
+LEAST_GAIN, LEAST_GAIN_A_PAIR, LEAST_GAIN_OF_POOL = 0.1, 0.015, 0.5
 MOST_MEMBERS = 5
 # Weights below this are none.
 LEAST_WEIGHT = 1e-6
