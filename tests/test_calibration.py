@@ -134,12 +134,12 @@ def test_a_pattern_that_nothing_is_known_about_does_not_blunt_the_others() -> No
     assert with_it == pytest.approx(best_sharpness(scores, origins, EVEN), rel=0.05)
 
 
-@pytest.mark.parametrize("patterns", [5, 100, 1000])
+@pytest.mark.parametrize("patterns", [5, 90, 1000])
 def test_the_losses_are_those_of_the_posterior_that_is_answered(patterns: int) -> None:
     scores, origins = drawn(0.7, count=300, patterns=patterns)
     beta, fitted = posterior_fit(scores, origins, torch.ones(300))
     expected = log_loss(scores, origins, beta, fitted.floor)
-    assert_close(fitted.losses, expected, rtol=0, atol=1e-9 if patterns <= 100 else 0.2)
+    assert_close(fitted.losses, expected, rtol=0, atol=1e-9 if patterns <= 90 else 0.2)
     assert_close(fitted.losses.mean(), expected.mean(), rtol=0, atol=0.02)
 
 
@@ -181,6 +181,11 @@ def two_views(count: int = 300, patterns: int = 40, seed: int = 0) -> tuple[list
     return [*views, torch.randn(count, patterns, generator=generator)], origins
 
 
+def mean_losses(scores: list[Tensor], origins: Tensor) -> list[float]:
+    trust = torch.ones(len(origins))
+    return [float(posterior_fit(each, origins, trust)[1].losses.mean()) for each in scores]
+
+
 def calibrated_rivals(scores: list[Tensor], origins: Tensor) -> Rivals:
     betas = [best_sharpness(each, origins, torch.ones(len(origins))) for each in scores]
     return closest_rivals(scores, origins).scaled(torch.tensor(betas, dtype=torch.float64))
@@ -189,7 +194,7 @@ def calibrated_rivals(scores: list[Tensor], origins: Tensor) -> Rivals:
 def test_a_pool_takes_who_knows_more_and_leaves_who_knows_nothing() -> None:
     scores, origins = two_views()
     trust = torch.ones(len(origins))
-    pool = fit_pool(calibrated_rivals(scores, origins), trust, first=0)
+    pool = fit_pool(calibrated_rivals(scores, origins), trust, 0, mean_losses(scores, origins))
     assert sorted(pool.members) == [0, 1]
     assert_close(pool.posterior.weights, torch.ones(2, dtype=torch.float64), rtol=0, atol=0.25)
     assert min(pool.worth) > 0.3
@@ -197,7 +202,8 @@ def test_a_pool_takes_who_knows_more_and_leaves_who_knows_nothing() -> None:
 
 def test_a_member_that_says_the_same_again_is_not_taken() -> None:
     scores, origins = two_views()
-    pool = fit_pool(calibrated_rivals([scores[0], 3 * scores[0] + 1], origins), torch.ones(len(origins)), first=0)
+    twice = [scores[0], 3 * scores[0] + 1]
+    pool = fit_pool(calibrated_rivals(twice, origins), torch.ones(len(origins)), 0, mean_losses(twice, origins))
     assert pool.members == [0]
 
 
@@ -209,7 +215,9 @@ def test_a_pool_is_never_worse_than_its_best_member_beyond_chance(seed: int) -> 
     trust = torch.ones(40)
     fits = [posterior_fit(each[seen], origins[seen], trust) for each in scores]
     best = min(range(3), key=lambda place: float(fits[place][1].losses.sum()))
-    pool = fit_pool(calibrated_rivals([each[seen] for each in scores], origins[seen]), trust, best)
+    shown = [each[seen] for each in scores]
+    losses = [float(fit.losses.mean()) for _, fit in fits]
+    pool = fit_pool(calibrated_rivals(shown, origins[seen]), trust, best, losses)
     weights = zip(pool.posterior.weights.tolist(), pool.members, strict=True)
     pooled = torch.stack([weight * fits[place][0] * scores[place][unseen] for weight, place in weights]).sum(0)
     beta, alone = fits[best]

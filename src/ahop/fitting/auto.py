@@ -27,10 +27,12 @@ from ahop.variants.base import Pairs
 
 # Folds for few pairs, and for many: these are as good to learn from with a third of them held out.
 FOLDS, FEW_FOLDS, MANY_PAIRS = 5, 3, 200
+# To tell candidates apart, so many entries of so many pairs are enough to learn from; the chosen ones see all.
+MOST_ENTRIES, LEAST_TAUGHT = 1 << 18, 256
 # Fewer origins cannot be split into some to learn from and some to judge by.
 LEAST_ORIGINS = 4
-# Standard errors that a candidate may be behind the best and still be as good within chance.
-CHANCE = 2.0
+# Standard errors, and mean log-loss, that a candidate may be behind the best and still be as good within chance.
+CHANCE, ALIKE = 2.0, 0.01
 # After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out, unless a
 # pool with the best promises to make the log-losses of that fold fall by so much.
 LEAST_JUDGED, HOPELESS, CLEARLY, PROMISING = 20, 0.05, 2.0, 1.0
@@ -115,10 +117,12 @@ def choose(
     outcomes, left_out = _judge(wanted, parts, lesson, judged, lesson.weights[judged].double(), bar)
     knows_wrong_pairs = _is_near_the_best("mixture", outcomes)
     trust = (lesson.trusted if knows_wrong_pairs else lesson.weights)[judged].double()
-    outcomes = [_outcome(each.candidate, each.learned, each.scores, lesson.origins[judged], trust) for each in outcomes]
+    if knows_wrong_pairs and bool((lesson.mixture.trust < 1 - ALIKE).any()):
+        origins = lesson.origins[judged]
+        outcomes = [_outcome(each.candidate, each.learned, each.scores, origins, trust) for each in outcomes]
     best, tie = _preferred(outcomes, trust)
     rivals = _told_apart(outcomes, lesson.origins[judged])
-    pool = fit_pool(rivals, trust, best)
+    pool = fit_pool(rivals, trust, best, [each.trial.log_loss for each in outcomes])
     members = [outcomes[place] for place in pool.members]
     bar.set_postfix_str("fit to all pairs")
     chosen = tuple(each.candidate for each in members)
@@ -162,11 +166,13 @@ class _Part:
     """One fold: what is learned from, and the judged pairs that are held out."""
 
     def __init__(self, lesson: Lesson, judged: Tensor, folds: Tensor, fold: int) -> None:
-        self.lesson = lesson.part((folds != fold).nonzero().squeeze(-1))
+        rows = (folds != fold).nonzero().squeeze(-1)
+        most = max(LEAST_TAUGHT, MOST_ENTRIES // lesson.patterns.shape[1])
+        self.lesson = lesson.part(rows[:: max(1, -(-len(rows) // most))])
         self.places = (folds[judged] == fold).nonzero().squeeze(-1)
-        rows = judged[self.places]
-        groups = None if lesson.groups is None else lesson.groups[rows]
-        self.copies = self.lesson.aligned(lesson.recorded[rows], groups)
+        asked = judged[self.places]
+        groups = None if lesson.groups is None else lesson.groups[asked]
+        self.copies = self.lesson.aligned(lesson.recorded[asked], groups)
 
 
 @dataclass(frozen=True)
@@ -272,7 +278,7 @@ def _preferred(outcomes: list[_Outcome], trust: Tensor) -> tuple[int, str | None
     best = min(outcomes, key=lambda each: each.trial.log_loss)
     for place, each in enumerate(outcomes):
         mean, error = behind(each.losses, best.losses, trust)
-        if mean <= CHANCE * error:
+        if mean <= max(ALIKE, CHANCE * error):
             if each is best:
                 return place, None
             return place, (

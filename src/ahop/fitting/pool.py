@@ -1,5 +1,6 @@
 """Which similarities answer better together? A sparse, non-negative, log-linear pool of their held-out scores."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,9 +12,9 @@ from ahop.fitting.posterior import Posterior, Rivals, fit_posterior
 PENALTY = 1.0
 # Who is farther behind the best than this, in mean log-loss, is not asked.
 WITHIN = 1.0
-# By how much a member must make the loss of all pairs fall, and that of each: a member costs time at every recall.
-# A pool must do so beside the best alone.
-LEAST_GAIN, LEAST_GAIN_A_PAIR, LEAST_GAIN_OF_POOL = 0.1, 0.015, 0.5
+# By how much a member must make the loss of all pairs fall, times the root of their number, as chance would: a member
+# costs time at every recall. A pool must do better than the best alone by so much.
+LEAST_GAIN, LEAST_GAIN_OF_POOL = 0.08, 0.5
 MOST_MEMBERS = 5
 # Weights below this are none.
 LEAST_WEIGHT = 1e-6
@@ -34,17 +35,18 @@ class Pool:
     worth: list[float]
 
 
-def fit_pool(rivals: Rivals, trust: Tensor, first: int) -> Pool:
+def fit_pool(rivals: Rivals, trust: Tensor, first: int, losses: Sequence[float]) -> Pool:
     """Weights of all candidates at once, most of them zero; then, one by one, those go that bring too little.
 
     Args:
         rivals: scores of all candidates, each calibrated by itself, so that a weight of one is its own best.
         first: the best candidate by itself, which stays alone if a pool brings too little.
+        losses: mean log-loss of each candidate by itself.
     """
     total = float(trust.sum())
-    least = max(LEAST_GAIN, LEAST_GAIN_A_PAIR * total)
+    least = LEAST_GAIN * total**0.5
     alone = fit_posterior(rivals.only([first]), trust, PENALTY)
-    members = _near_the_best(rivals, trust, total)
+    members = [each for each, loss in enumerate(losses) if loss <= min(losses) + WITHIN]
     start = torch.full((len(members),), 1 / len(members), dtype=torch.float64)
     found = fit_posterior(rivals.only(members), trust, PENALTY, start)
     kept = [place for place, weight in enumerate(found.weights.tolist()) if weight > LEAST_WEIGHT]
@@ -57,18 +59,12 @@ def fit_pool(rivals: Rivals, trust: Tensor, first: int) -> Pool:
         members, found = members[:place] + members[place + 1 :], without[place]
     if len(members) < 2 or alone.objective - found.objective < max(least, LEAST_GAIN_OF_POOL):
         return Pool([first], alone, [0.0])
-    losses = [
+    worth = [
         float((trust * (_without(member, members, rivals, trust).losses - found.losses)).sum()) / total
         for member in members
     ]
-    order = sorted(range(len(members)), key=lambda place: -losses[place])
-    return Pool([members[place] for place in order], _only(found, order), [losses[place] for place in order])
-
-
-def _near_the_best(rivals: Rivals, trust: Tensor, total: float) -> list[int]:
-    singles = [fit_posterior(rivals.only([each]), trust, PENALTY) for each in range(len(rivals.scores))]
-    means = [float((trust * each.losses).sum()) / max(total, 1e-12) for each in singles]
-    return [each for each, mean in enumerate(means) if mean <= min(means) + WITHIN]
+    order = sorted(range(len(members)), key=lambda place: -worth[place])
+    return Pool([members[place] for place in order], _only(found, order), [worth[place] for place in order])
 
 
 def _without(member: int, members: list[int], rivals: Rivals, trust: Tensor) -> Posterior:
