@@ -8,7 +8,7 @@ from torch import Tensor
 from ahop._blocks import blocks
 from ahop._numbers import saturate
 from ahop._typing import Patterns, Queries, Scores
-from ahop.separations.softmax import Softmax, below_top
+from ahop.separations.softmax import Softmax, below_top, has_evidence
 from ahop.similarities.base import Similarity
 
 # Scores of one block and what is made of them: small enough to stay in the caches of most machines.
@@ -36,12 +36,15 @@ def scan(similarity: Similarity, separation: Softmax, patterns: Patterns, querie
     indices: list[Tensor] = []
     tops: list[Tensor] = []
     masses: list[Tensor] = []
+    counts = torch.zeros(len(queries), dtype=torch.long, device=queries.device)
     for columns in blocks(len(patterns), 4 * len(queries) * patterns.element_size(), SCAN_BYTES):
         is_all = len(patterns) == columns.stop - columns.start  # the tensor itself, whose blocks may be packed
         part = similarity(patterns, queries) if is_all else similarity.rows(columns)(patterns[columns], queries)
         best = part.topk(min(k, part.shape[-1]), dim=-1)
         below, top = below_top(part)
         tops.append(top)
+        if separation.floor:
+            counts += has_evidence(part).sum(-1)
         masses.append(torch.logsumexp(separation.beta * below, dim=-1, keepdim=True))
         scores, indices = [*scores, best.values], [*indices, best.indices + columns.start]
         if len(scores) > 1:
@@ -53,7 +56,7 @@ def scan(similarity: Similarity, separation: Softmax, patterns: Patterns, querie
     below, top = below_top(torch.cat(tops, dim=-1))
     mass = torch.logsumexp(separation.beta * below + torch.cat(masses, dim=-1), dim=-1, keepdim=True)
     shares = (separation.beta * saturate(scores[0] - top) - mass).exp()
-    return Best(indices[0], separation.floored(shares, len(patterns)))
+    return Best(indices[0], separation.floored_best(shares, scores[0], counts, len(patterns)))
 
 
 def _best_of_all(scores: Scores, separation: Softmax, k: int) -> Best:

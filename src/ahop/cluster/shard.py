@@ -65,7 +65,7 @@ class Shard:
             patterns.numpy(),
             found.log_mass.numpy(),
             background,
-            len(self) if behind is None else behind.count,
+            found.count,
         )
 
     def _find(self, where: str) -> Tensor:

@@ -203,7 +203,7 @@ def _judge(
     for number, part in enumerate(parts):
         for candidate in list(left):
             bar.set_postfix_str(f"{candidate.name}, fold {number + 1} of {len(parts)}")
-            of_fold = _scores_of(candidate, part, lesson, may_fail=len(wanted) > 1)
+            of_fold = _scores_of(candidate, part, lesson, may_fail=len(left) > 1 and not candidate.is_brought)
             bar.update()
             if of_fold is None:
                 left.remove(candidate)
@@ -220,7 +220,7 @@ def _judge(
 
 
 def _scores_of(candidate: Candidate, part: _Part, lesson: Lesson, may_fail: bool) -> tuple[Similarity, Tensor] | None:
-    """None for what these pairs cannot teach, where there is something else to choose."""
+    """None for what these pairs cannot teach, where there is something else to choose; what was brought must work."""
     try:
         with torch.no_grad():
             similarity = candidate.learn(part.lesson)
@@ -229,8 +229,14 @@ def _scores_of(candidate: Candidate, part: _Part, lesson: Lesson, may_fail: bool
         if not may_fail:
             raise
         return None
-    if may_fail and not bool(torch.isfinite(scores).all()):
-        return None
+    if not bool(torch.isfinite(scores).all()):
+        if candidate.is_brought:
+            raise InvalidValueError(
+                f"The candidate {candidate.name!r} must give finite scores; got NaN or infinity. Give pairs that share "
+                "nothing `torch.finfo(queries.dtype).min`."
+            )
+        if may_fail:
+            return None
     return similarity, scores
 
 

@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from ahop._checks import as_group_names, check_choice, check_count
 from ahop._typing import Entries, RowsLike
-from ahop.errors import KindError
+from ahop.errors import InvalidValueError, KindError
 from ahop.fitting.auto import choose, describe_corruption, lesson_of, wanted_candidates
 from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
 from ahop.fitting.convex import ConvexSolver
@@ -90,6 +90,8 @@ def fit(
         given = ["auto"] if similarity is None else [similarity] if isinstance(similarity, str) else list(similarity)
         names = [check_choice("similarity", name, SIMILARITIES) for name in given]
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
+        if not wanted:
+            raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
         source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
         report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
     else:

@@ -53,6 +53,19 @@ class Softmax(Separation):
             return shares
         return (1 - self.floor) * shares + self.floor / torch.as_tensor(count).to(shares).clamp_min(1)
 
+    def floored_best(self, shares: Tensor, scores: Scores, counts: Tensor, rows: int) -> Tensor:
+        """The weights (b, k) of the best of very many.
+
+        Args:
+            shares: of a plain softmax over all of them.
+            scores: of the best.
+            counts: (b,) how many of all share anything with the query.
+            rows: how many there are.
+        """
+        nothing = (counts == 0).unsqueeze(-1)
+        weights = self.floored(shares, counts.unsqueeze(-1).masked_fill(nothing, rows))
+        return weights.where(has_evidence(scores) | nothing, 0) if self.floor else weights
+
     @override
     def curvature(self, weights: Weights) -> Weights:
         return self.beta * (weights - self.floor / weights.shape[-1]) if self.floor else self.beta * weights
@@ -70,8 +83,13 @@ class Softmax(Separation):
 
 def _known(scores: Scores) -> Tensor:
     """Which patterns have evidence for or against them; all, if none has."""
-    known = scores > 0.5 * lowest(scores.dtype)
+    known = has_evidence(scores)
     return known | ~known.any(-1, keepdim=True)
+
+
+def has_evidence(scores: Scores) -> Tensor:
+    """Which patterns share anything with the query."""
+    return scores > 0.5 * lowest(scores.dtype)
 
 
 def below_top(scores: Scores) -> tuple[Scores, Tensor]:

@@ -11,8 +11,9 @@ from ahop._checks import as_group_names
 from ahop._room import check_room
 from ahop._typing import Queries
 from ahop.answers import Recall, joined
-from ahop.indexes.merging import floored, sharpness, weighs_by_mass
+from ahop.indexes.merging import sharpness, weighs_by_mass
 from ahop.memory import AssociativeMemory
+from ahop.separations.softmax import Softmax, has_evidence
 from ahop.similarities.base import Similarity
 from ahop.stores.evidence import Evidence
 from ahop.stores.tables import Rows
@@ -70,7 +71,7 @@ class Passing:
         self.mass = torch.zeros(count, dtype=torch.float64)
         self.evidence = None if model.detector is None else Evidence(count)
         self.all: list[Tensor] | None = [] if needs_all else None
-        self.rows = 0
+        self.rows, self.counts = 0, torch.zeros(count, dtype=torch.long)
 
     @torch.no_grad()
     def see(self, rows: Rows) -> None:
@@ -97,7 +98,9 @@ class Passing:
             posterior = pad(best, (0, self.k - best.shape[1]))
         else:
             below = self.beta * (self.scores.double() - self.top.unsqueeze(-1)) - self.mass.log().unsqueeze(-1)
-            posterior = floored(self.model, below.exp().nan_to_num(0).to(self.scores), self.rows)
+            posterior = below.exp().nan_to_num(0).to(self.scores)
+            if isinstance(self.model.separation, Softmax):
+                posterior = self.model.separation.floored_best(posterior, self.scores, self.counts, self.rows)
         unknown = None
         if self.model.detector is not None and self.evidence is not None:
             unknown = self.model.detector.of_features(self.evidence.features(self.rows)).to(self.scores)
@@ -119,6 +122,7 @@ class Passing:
 
     def _weigh(self, scores: Tensor, place: Tensor) -> None:
         """The mass relative to the best score so far, in float64: differences of the largest floats fit into it."""
+        self.counts[place] += has_evidence(scores).sum(-1)
         best = scores.amax(-1).double()
         top = torch.maximum(self.top[place], best)
         before = torch.exp(self.beta * (self.top[place] - top))
