@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from experiments.harness import RESULTS, Row, table
+from experiments.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
 PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "layers", "scale")))
+REAL = "real"  # the block that is made of several result files
 MODELS = ["M-Hop", "U-Hop", "K-Hop", "K2-Hop", "MLP", "A-Hop"]
 COLUMNS: dict[str, list[str]] = {
     "tab_retrieval": ["dataset", "difficulty", "model", "accuracy", "paper", "bayes", "error", "paper_error"],
@@ -89,14 +91,22 @@ def _figures(figures: Row, above: str = "") -> Iterator[Row]:
 def with_results(page: Path) -> str:
     """The page with its blocks of results."""
     text = page.read_text()
-    for name, summary in SUMMARIES.items():
+    for name in (*SUMMARIES, REAL):
         if f"<!-- results:{name} -->" in text:
-            result = read(name)
             head, rest = text.split(f"<!-- results:{name} -->\n")
             tail = rest[rest.index("<!-- /results -->") :]
-            body = "The full run is still to come.\n" if result is None else summary(result["rows"]) + "\n"
-            text = f"{head}<!-- results:{name} -->\n{body}{tail}"
+            body = block(name) or "The full run is still to come."
+            text = f"{head}<!-- results:{name} -->\n{body}\n{tail}"
     return text
+
+
+def block(name: str) -> str | None:
+    """What stands in a block of results; None without a result file."""
+    if name == REAL:
+        results = {task: read(task) for task in TASKS}
+        return real_table(results) if any(results.values()) else None
+    result = read(name)
+    return None if result is None else SUMMARIES[name](result["rows"])
 
 
 def read(name: str) -> Row | None:
