@@ -464,9 +464,9 @@ def test_a_pool_is_only_made_where_it_pays() -> None:
     copies = patterns[origins] + torch.randn(150, 8, generator=generator)
     first, second = (-torch.cdist(copies[:, part], patterns[:, part]).square() / 2 for part in (slice(4), slice(4, 8)))
     trust = torch.ones(150).double()
-    together = fit_pool(closest_rivals([first, second], origins, first + second), trust, 0)
+    together = fit_pool(closest_rivals([first, second], origins, first + second), trust, 0, [1.0, 1.0])
     assert sorted(together.members) == [0, 1]
     assert together.posterior.weights.tolist() == pytest.approx([1, 1], abs=0.25)
-    alone = fit_pool(closest_rivals([first, first], origins), trust, 0)
+    alone = fit_pool(closest_rivals([first, first], origins), trust, 0, [1.0, 1.0])
     assert alone.members in ([0], [1])
     assert isinstance(closest_rivals([first], origins), Rivals)

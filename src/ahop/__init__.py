@@ -24,7 +24,7 @@ from ahop.errors import AhopError
 from ahop.fitting.convex import ConvexSolver
 from ahop.fitting.fit import fit
 from ahop.fitting.gradient import AdamSolver
-from ahop.fitting.report import Corruption, FitReport, Trial
+from ahop.fitting.report import Corruption, FitReport, Member, Trial
 from ahop.fitting.spreading import SeparationSolver
 from ahop.indexes.calibrating import index
 from ahop.lifting import lift
@@ -117,6 +117,7 @@ __all__ = [
     "ManhattanSimilarity",
     "MaskedVariant",
     "MatchSimilarity",
+    "Member",
     "MixedVariant",
     "MixtureVariant",
     "NoisyVariant",

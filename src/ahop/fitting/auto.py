@@ -110,7 +110,7 @@ def choose(
     """
     folds = folds_of(lesson, seed)
     if folds is None:
-        return _fall_back(lesson)
+        return _fall_back(lesson, wanted)
     judged = _judged(len(lesson), seed)
     parts = [_Part(lesson, judged, folds, fold) for fold in range(int(folds.max()) + 1)]
     bar.total = len(wanted) * len(parts)
@@ -387,9 +387,9 @@ def _judged(count: int, seed: int) -> Tensor:
     return order[:JUDGED_PAIRS].sort().values
 
 
-def _fall_back(lesson: Lesson) -> Choice:
-    """Too little to learn from: the fixed similarity that does best on the pairs there are."""
-    fixed = [each for each in CANDIDATES if each.is_fixed]
+def _fall_back(lesson: Lesson, wanted: Sequence[Candidate]) -> Choice:
+    """Too little to learn from: the fixed similarity that does best on the pairs there are; of those wanted, if any."""
+    fixed = [each for each in wanted if each.is_fixed] or [each for each in CANDIDATES if each.is_fixed]
     different = len(distinct(lesson.origins)[0])
     if len(lesson):
         trust = lesson.weights.double()

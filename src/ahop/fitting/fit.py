@@ -61,10 +61,9 @@ def fit(
         solver: for a memory's own similarity, by name or with settings. Default: "convex" where the similarity is
             linear in its coefficients, as footprints are, else "adam", the paper's recipe. "separation" is K-Hop's own
             and needs no pairs.
-        groups: where each copy comes from, such as its device. Each group gets a corruption of its own if that
-            predicts held-out copies better; pass the same names to `recall`.
-        labels: what each of the bare patterns is called; default the index of a pandas frame, if it does not just
-            count the rows.
+        groups: where each copy comes from, such as its device. The offset and the gain of each group are taken off
+            if that predicts held-out copies better, and a group is fitted by itself where that is better still; pass
+            the same names to `recall`.
         samples: how many pairs to draw from a variant: once, or for each epoch of Adam.
         seed: of everything that is drawn.
         progress: show a bar.
@@ -90,6 +89,8 @@ def fit(
         given = ["auto"] if similarity is None else [similarity] if isinstance(similarity, str) else list(similarity)
         names = [check_choice("similarity", name, SIMILARITIES) for name in given]
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
+        if not wanted:
+            raise InvalidValueError("`similarity` names none: name at least one, or bring `candidates` of your own.")
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
         source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
