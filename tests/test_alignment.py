@@ -49,7 +49,7 @@ class Devices:
             self.patterns[pairs.origins], copies, torch.ones(count), torch.arange(count) % number, number
         )
 
-    def fit(self, count: int = 120, name: str = "debiased", with_groups: bool = True) -> ahop.AssociativeMemory:
+    def fit(self, count: int = 80, name: str = "debiased", with_groups: bool = True) -> ahop.AssociativeMemory:
         pairs, names = self.sample(count)
         groups = names if with_groups else None
         return ahop.fit(self.patterns, pairs=pairs, groups=groups, similarity=name, progress=False)
@@ -59,7 +59,7 @@ class Devices:
         answer = memory.recall(pairs.queries, groups=names if with_groups else None)
         return float((answer.indices[:, 0] == pairs.origins).double().mean())
 
-    def found_alone(self, count: int = 120, name: str = "debiased") -> float:
+    def found_alone(self, count: int = 80, name: str = "debiased") -> float:
         """By a fit to each device alone, from as many pairs as it has among those of all."""
         (pairs, _), (test, _) = self.sample(count), self.sample(600, seed=2)
         number, hits = len(self.offset), 0.0
@@ -185,14 +185,9 @@ def test_devices_are_found_as_well_as_by_a_fit_to_each_alone(kind: str) -> None:
     different = DIFFERENT[kind]
     fitted = different.fit()
     assert fitted.group_names == ["device 0", "device 1"]
-    assert different.found(fitted) > different.found_alone() - 0.04
-
-
-@pytest.mark.parametrize("kind", ["one shift", "shifts of each dimension"])
-def test_devices_that_differ_are_found_better_than_without_their_names(kind: str) -> None:
-    different = DIFFERENT[kind]
-    with_groups, without = (different.found(different.fit(with_groups=each), each) for each in (True, False))
-    assert with_groups > without + 0.1
+    found = different.found(fitted)
+    assert found > different.found_alone() - 0.04
+    assert found > different.found(fitted, with_groups=False) + (-0.01 if kind == "gains" else 0.1)
 
 
 @pytest.mark.parametrize("name", ["mixture", "debiased"])
@@ -202,11 +197,19 @@ def test_devices_that_differ_in_noise_only_are_not_harmed(name: str) -> None:
     assert with_groups > without - 0.03
 
 
-@pytest.mark.parametrize("count", [27, 40, 54])
+@pytest.mark.parametrize("count", [40, 54])
 def test_many_devices_with_a_pair_or_two_each_do_no_harm(count: int) -> None:
     many = devices(number=27)
     with_groups, without = (many.found(many.fit(count, with_groups=each), each) for each in (True, False))
     assert with_groups > without - 0.03
+
+
+def test_whether_devices_are_aligned_is_judged_by_what_is_learned() -> None:
+    """A mixture knows shifts up or down anew each time, and needs no names; a distance does."""
+    opposite = devices(torch.tensor([1.0, -1.0]).unsqueeze(-1).expand(2, DIMENSIONS), noise=[0.2, 0.2])
+    fitted = opposite.fit(40)
+    assert fitted.group_names == ["device 0", "device 1"]
+    assert opposite.found(fitted) > 0.98
 
 
 @pytest.fixture(scope="module")

@@ -159,7 +159,7 @@ def devices() -> tuple[Rows, Rows, list[str]]:
 
 def test_each_group_has_a_corruption_of_its_own() -> None:
     copies, origins, groups = devices()
-    fitted = CorruptionModel("mixture", random_state=0).fit(copies[::2], origins[::2], groups[::2])
+    fitted = CorruptionModel("debiased", random_state=0).fit(copies[::2], origins[::2], groups[::2])
     assert fitted.score(copies, origins, groups) > fitted.score(copies, origins)
     retriever = AssociativeRetriever(fitted).fit(origins)
     found = retriever.retrieve(copies, 1, groups=groups).ids[:, 0]

@@ -118,6 +118,14 @@ def test_a_metric_that_says_nothing_is_not_believed() -> None:
     assert_close(answer.posterior, torch.full_like(answer.posterior, 1 / 60), atol=1e-3, rtol=0)
 
 
+@pytest.mark.parametrize("similarity", ["euclidean", "dot", "debiased", "additive"])
+def test_patterns_that_nothing_tells_apart_are_equally_likely(similarity: str) -> None:
+    origins = torch.arange(24) % 6
+    fitted = ahop.fit(torch.ones(6, 4), pairs=(origins, normal(24, 4)), similarity=similarity, progress=False)
+    answer = fitted.recall(normal(5, 4, seed=2), k=6)
+    assert_close(answer.posterior, torch.full((5, 6), 1 / 6), atol=1e-3, rtol=0)
+
+
 def test_a_metric_that_is_often_silent_leaves_a_floor() -> None:
     """It answers at random for a third of the copies, however sure it looks: no posterior may be near one."""
 

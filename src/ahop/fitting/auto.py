@@ -17,7 +17,7 @@ from ahop.fitting.calibration import detector_of, fit_detector
 from ahop.fitting.candidates import CANDIDATES, Candidate, debiased, own_candidates
 from ahop.fitting.crowd import crowd_of, pairs_to_scan
 from ahop.fitting.lesson import Lesson
-from ahop.fitting.pool import PENALTY, WITHIN, cross_fitted, fit_pool, promises
+from ahop.fitting.pool import LEAST_WEIGHT, PENALTY, WITHIN, cross_fitted, fit_pool, promises
 from ahop.fitting.posterior import Rivals, behind, calibrated, closest_rivals, fit_posterior
 from ahop.fitting.report import Corruption, Member, Trial
 from ahop.separations.softmax import Softmax
@@ -127,7 +127,8 @@ def choose(
     bar.set_postfix_str("fit to all pairs")
     chosen = tuple(each.candidate for each in members)
     weights = tuple(
-        float(weight) * each.trial.beta for weight, each in zip(pool.posterior.weights, members, strict=True)
+        max(float(weight), LEAST_WEIGHT) * each.trial.beta
+        for weight, each in zip(pool.posterior.weights, members, strict=True)
     )
     scores = _pooled([each.scores for each in members], chosen, weights)
     if len(patterns) > len(lesson.patterns):

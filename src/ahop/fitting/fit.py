@@ -116,7 +116,7 @@ def _learn(
     with few_threads(len(pairs) * patterns.shape[1]), tqdm(desc="fit", unit="fit", disable=not progress) as bar:
         bar.set_postfix_str("what happens to copies")
         lesson = lesson_of(patterns, pairs, numbers if len(names) > 1 else None, seed)
-        if lesson.groups is not None and not alignment_helps(lesson, CANDIDATES[0]):
+        if lesson.groups is not None and not alignment_helps(lesson, wanted[0]):
             lesson = lesson.unaligned()
         if only_suitable:
             wanted = suitable(wanted, lesson)

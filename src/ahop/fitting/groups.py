@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ahop._numbers import distinct
+from ahop.errors import InvalidValueError
 from ahop.fitting.candidates import Candidate
 from ahop.fitting.lesson import Lesson
 from ahop.fitting.posterior import behind, calibrated, closest_rivals
@@ -32,8 +33,11 @@ def alignment_helps(lesson: Lesson, candidate: Candidate) -> bool:
     if lesson.groups is None or lesson.alignment is None or not lesson.alignment.is_needed:
         return False
     everybody, plain = torch.ones(len(lesson), dtype=torch.bool), lesson.unaligned()
-    aligned = _held_out(lesson, everybody, candidate.learn)
-    unaligned = _held_out(plain, everybody, candidate.learn)
+    try:
+        aligned = _held_out(lesson, everybody, candidate.learn)
+        unaligned = _held_out(plain, everybody, candidate.learn)
+    except InvalidValueError:  # half of the pairs are too few to teach it
+        return False
     mean, error = behind(unaligned, aligned, lesson.weights.double())
     return mean > error
 

@@ -178,7 +178,8 @@ def calibrated(rivals: Rivals, trust: Tensor) -> tuple[float, Posterior]:
     unit = float(known.mean()) if len(known) else 0.0
     if unit <= 0:
         finite = lead[lead < 1e30]
-        unit = max(float(finite.mean()) if len(finite) else 1.0, 1e-30)
+        mean = float(finite.mean()) if len(finite) else 0.0
+        unit = mean if mean > 1e-30 else 1.0  # nothing tells any two apart
     in_units = Rivals((rivals.scores / unit).clamp_min(-FARTHEST), rivals.log_counts, rivals.count)
     fitted = fit_posterior(in_units, trust, DOUBT)
     beta = max(float(fitted.weights[0]), 1e-6) / unit

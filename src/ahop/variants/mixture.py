@@ -108,7 +108,7 @@ class MixtureVariant(FactorisedVariant):
             return self.evidence_per_dimension(patterns, queries).sum(-1)
         return self._evidence(patterns, queries, self._of_queries(queries))
 
-    def own_and_other_evidence(self, originals: Tensor, others: Tensor, queries: Queries) -> tuple[Tensor, Tensor]:
+    def own_and_other_evidence(self, originals: Queries, others: Patterns, queries: Queries) -> tuple[PerQuery, Scores]:
         """For the original in the same row as each query, (b,), and for all others, (b, n)."""
         rows, of_queries = torch.arange(len(queries), device=queries.device).unsqueeze(-1), self._of_queries(queries)
         own = self._paired_evidence(originals, rows, queries, of_queries)
