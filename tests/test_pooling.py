@@ -92,7 +92,11 @@ def ours() -> ahop.AssociativeMemory:
 # One candidate.
 
 
-@pytest.mark.parametrize("candidate", [euclidean, left, ahop.EuclideanSimilarity(), ahop.CosineSimilarity()], ids=repr)
+@pytest.mark.parametrize(
+    "candidate",
+    [euclidean, left, ahop.EuclideanSimilarity(), ahop.CosineSimilarity()],
+    ids=["a function", "another", "a distance", "a cosine"],
+)
 def test_a_metric_of_any_unit_is_calibrated(candidate: Similarity | Metric) -> None:
     fitted = learn([candidate])
     assert_means_what_it_says(fitted)
