@@ -31,7 +31,7 @@ every_transform = pytest.mark.parametrize("name", TRANSFORMS)
         (ahop.CosineSimilarity(), lambda a, b: 1 - cosine(a, b)),
         (ahop.CorrelationSimilarity(), lambda a, b: 1 - correlation(a, b)),
     ],
-    ids=repr,
+    ids=["cosine", "correlation"],
 )
 def test_a_metric_is_that_of_scipy(similarity: Similarity, truth: object) -> None:
     case = problem(count=6, dimensions=9)
