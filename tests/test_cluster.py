@@ -35,6 +35,7 @@ from ahop.errors import (
     MissingPackageError,
     ShapeError,
 )
+from ahop.indexes.candidates import lift_for_candidates
 from ahop.stores import LanceStore, create, open_store
 from ahop.stores.cached import CACHE
 
@@ -183,9 +184,9 @@ def test_an_index_is_found_again_and_built_anew_where_its_file_is_damaged(
 
     def counted(*given: Any, **named: Any) -> Any:
         built.append(1)
-        return ahop.lift(*given, **named)
+        return lift_for_candidates(*given, **named)
 
-    monkeypatch.setattr("ahop.cluster.indexing.lift", counted)
+    monkeypatch.setattr("ahop.cluster.indexing.lift_for_candidates", counted)
     with Shards(store, 2) as shards:
         answer = shards.recall(queries, 2)
     assert built == [1]
