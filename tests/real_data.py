@@ -9,10 +9,13 @@ from ahop.errors import DataNotFoundError
 # In their quick form, by the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.
 NEEDED = {
     "imputing": ("adult", "uji_indoorloc"),
+    "massbank": ("massbank_eawag",),
+    "nir": ("sugarcane_nir",),
     "tab_images": ("cifar10", "tiny_imagenet"),
     "tab_mil": ("tiger", "ucsb_breast_cancer"),
     "tab_tabular": ("purchase",),
     "tab_tabular_parts": ("purchase",),
+    "wifi": ("uji_indoorloc",),
 }
 
 
