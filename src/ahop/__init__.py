@@ -21,13 +21,7 @@ from ahop.dynamics.sign import SignDynamics
 from ahop.dynamics.trajectory import Trajectory, iterate
 from ahop.energy import FreeEnergy, QuadraticEnergy
 from ahop.errors import AhopError
-from ahop.fitting.convex import ConvexSolver
-from ahop.fitting.fit import fit
-from ahop.fitting.gradient import AdamSolver
 from ahop.fitting.report import Corruption, FitReport, Member, Trial
-from ahop.fitting.spreading import SeparationSolver
-from ahop.indexes.calibrating import index
-from ahop.lifting import lift
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.loading import load
 from ahop.memory import AssociativeMemory
@@ -74,6 +68,12 @@ from ahop.variants.nuisance import NuisanceVariant
 from ahop.variants.posterior import log_posterior
 
 if TYPE_CHECKING:
+    from ahop.fitting.convex import ConvexSolver
+    from ahop.fitting.fit import fit
+    from ahop.fitting.gradient import AdamSolver
+    from ahop.fitting.spreading import SeparationSolver
+    from ahop.indexes.calibrating import index
+    from ahop.lifting import lift
     from ahop.stores.lance import open_store as open  # noqa: A004
 
 try:
@@ -165,7 +165,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Tables load when one is opened: who has none does not wait for them."""
+    """What learns, searches and opens tables loads when it is asked for: who only recalls does not wait for it."""
+    if name in ("fit", "AdamSolver", "ConvexSolver", "SeparationSolver"):
+        from ahop.fitting import fit as fitting
+
+        return getattr(fitting, name)
+    if name == "index":
+        from ahop.indexes.calibrating import index
+
+        return index
+    if name == "lift":
+        from ahop.lifting import lift
+
+        return lift
     if name == "open":
         from ahop.stores.lance import open_store
 
