@@ -90,8 +90,6 @@ def fit(
         names = [check_choice("similarity", name, SIMILARITIES) for name in given]
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
         if not wanted:
-            raise InvalidValueError("`similarity` names none: name at least one, or bring `candidates` of your own.")
-        if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
         source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
         report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
