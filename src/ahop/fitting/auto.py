@@ -47,7 +47,6 @@ class Choice:
     """The similarity that was chosen, fitted to all pairs, and everything that was learned on the way.
 
     Attributes:
-        name: of the chosen one, or of the members of the pool.
         candidates: the chosen one, or the members of the pool.
         weights: of the members, by which their scores are multiplied.
         knows_wrong_pairs: the mixture describes the copies well enough to tell pairs that are none.
@@ -59,14 +58,16 @@ class Choice:
     detector: UnknownDetector | None
     trials: tuple[Trial, ...]
     members: tuple[Member, ...]
-    lesson: Lesson
     candidates: tuple[Candidate, ...]
     weights: tuple[float, ...]
-    name: str
     log_loss: float
     accuracy: float
     knows_wrong_pairs: bool = False
     tie: str | None = None
+
+    @property
+    def name(self) -> str:
+        return " + ".join(each.name for each in self.candidates)
 
     def learned_from(self, lesson: Lesson) -> Similarity:
         """The same choice, fitted to other pairs."""
@@ -152,10 +153,8 @@ def choose(
             Member(each.trial.name, float(weight), worth)
             for each, weight, worth in zip(members, pool.posterior.weights, pool.worth, strict=True)
         ),
-        lesson,
         chosen,
         weights,
-        " + ".join(each.trial.name for each in members),
         float((pool.posterior.losses * trust).sum() / total),
         float((hits * trust).sum() / total),
         knows_wrong_pairs,
@@ -415,10 +414,8 @@ def _fall_back(lesson: Lesson, wanted: Sequence[Candidate]) -> Choice:
         None,
         tuple(sorted(trials, key=lambda each: each.log_loss)),
         (Member(fixed[best].name, 1.0, 0.0),),
-        lesson,
         (fixed[best],),
         (1.0,),
-        fixed[best].name,
         trials[best].log_loss,
         trials[best].accuracy,
     )

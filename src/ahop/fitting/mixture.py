@@ -66,17 +66,8 @@ def fit_mixture(
     return replace(fitted, variant=fitted.variant.to(dtype))
 
 
-def best_form(originals: Tensor, copies: Tensor, weights: Tensor) -> Form:
-    """The form under which the pairs are most likely, by a part of them where that is clear."""
-    forms = _likely_forms(_pairs(originals, copies, weights))
-    if len(forms) == 1:
-        return forms[0]
-    return _best(_pairs(originals, copies, weights), forms).form
-
-
-def _best(pairs: PairedRows, forms: list[Form] | None = None) -> MixtureFit:
-    forms = _likely_forms(pairs) if forms is None else forms
-    return max((_fit(pairs, form, MAX_STEPS) for form in forms), key=_worth)
+def _best(pairs: PairedRows) -> MixtureFit:
+    return max((_fit(pairs, form, MAX_STEPS) for form in _likely_forms(pairs)), key=_worth)
 
 
 def _likely_forms(pairs: PairedRows) -> list[Form]:
