@@ -86,6 +86,8 @@ def fit(
                 "`similarity` and `candidates` bring their own fit; leave `solver` out, or give a memory with a "
                 "similarity."
             )
+        if callable(candidates):
+            raise KindError("`candidates` must be a list: write `candidates=[metric]`, also for one.")
         given = ["auto"] if similarity is None else [similarity] if isinstance(similarity, str) else list(similarity)
         names = [check_choice("similarity", name, SIMILARITIES) for name in given]
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
