@@ -123,7 +123,8 @@ def choose(
         outcomes = [_outcome(each.candidate, each.learned, each.scores, origins, trust) for each in outcomes]
     best, tie = _preferred(outcomes, trust)
     rivals = _told_apart(outcomes, lesson.origins[judged])
-    pool = fit_pool(rivals, trust, best, [each.trial.log_loss for each in outcomes])
+    brought = [place for place, each in enumerate(outcomes) if each.candidate.is_brought]
+    pool = fit_pool(rivals, trust, best, [each.trial.log_loss for each in outcomes], brought)
     members = [outcomes[place] for place in pool.members]
     bar.set_postfix_str("fit to all pairs")
     chosen = tuple(each.candidate for each in members)

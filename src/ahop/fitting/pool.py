@@ -1,6 +1,6 @@
 """Which similarities answer better together? A sparse, non-negative, log-linear pool of their held-out scores."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,28 +35,32 @@ class Pool:
     worth: list[float]
 
 
-def fit_pool(rivals: Rivals, trust: Tensor, first: int, losses: Sequence[float]) -> Pool:
+def fit_pool(
+    rivals: Rivals, trust: Tensor, first: int, losses: Sequence[float], brought: Collection[int] = ()
+) -> Pool:
     """Weights of all candidates at once, most of them zero; then, one by one, those go that bring too little.
 
     Args:
         rivals: scores of all candidates, each calibrated by itself, so that a weight of one is its own best.
         first: the best candidate by itself, which stays alone if a pool brings too little.
         losses: mean log-loss of each candidate by itself.
+        brought: candidates that the user brought, whose time he is willing to pay for: they stay whatever they bring,
+            unless their weight is zero.
     """
     total = float(trust.sum())
     least = LEAST_GAIN * total**0.5
     alone = fit_posterior(rivals.only([first]), trust, PENALTY)
-    members = [each for each, loss in enumerate(losses) if loss <= min(losses) + WITHIN]
+    members = [each for each, loss in enumerate(losses) if each in brought or loss <= min(losses) + WITHIN]
     start = torch.full((len(members),), 1 / len(members), dtype=torch.float64)
     found = fit_posterior(rivals.only(members), trust, PENALTY, start)
     kept = [place for place, weight in enumerate(found.weights.tolist()) if weight > LEAST_WEIGHT]
     members, found = [members[place] for place in kept], _only(found, kept)
-    while len(members) > 1:
-        without = [_without(member, members, rivals, trust) for member in members]
-        place = min(range(len(members)), key=lambda each: without[each].objective)
-        if len(members) <= MOST_MEMBERS and without[place].objective - found.objective >= least:
+    while len(members) > 1 and (ours := [member for member in members if member not in brought]):
+        without = {member: _without(member, members, rivals, trust) for member in ours}
+        weakest = min(ours, key=lambda member: without[member].objective)
+        if len(members) <= MOST_MEMBERS and without[weakest].objective - found.objective >= least:
             break
-        members, found = members[:place] + members[place + 1 :], without[place]
+        members, found = [member for member in members if member != weakest], without[weakest]
     if len(members) < 2 or alone.objective - found.objective < max(least, LEAST_GAIN_OF_POOL):
         return Pool([first], alone, [0.0])
     worth = [
