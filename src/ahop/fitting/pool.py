@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import log
 
 import torch
 from torch import Tensor
@@ -10,8 +11,9 @@ from ahop.fitting.posterior import Posterior, Rivals, fit_posterior
 
 # What a unit of weight costs, in pairs' log-losses, where each member's scores are calibrated by themselves.
 PENALTY = 1.0
-# Who is farther behind the best than this, in mean log-loss, is not asked.
-WITHIN = 1.0
+# Who is farther behind the best than this, in mean log-loss, is not asked; but what the user brought is, if its log-loss
+# is at most this share of that of a guess.
+WITHIN, OF_A_GUESS = 1.0, 0.5
 # By how much a member must make the loss of all pairs fall, times the root of their number, as chance would: a member
 # costs time at every recall. A pool must do better than the best alone by so much.
 LEAST_GAIN, LEAST_GAIN_OF_POOL = 0.08, 0.5
@@ -50,7 +52,9 @@ def fit_pool(
     total = float(trust.sum())
     least = LEAST_GAIN * total**0.5
     alone = fit_posterior(rivals.only([first]), trust, PENALTY)
-    members = [each for each, loss in enumerate(losses) if each in brought or loss <= min(losses) + WITHIN]
+    most, guess = min(losses) + WITHIN, log(rivals.count)
+    limits = [max(most, OF_A_GUESS * guess) if each in brought else most for each in range(len(losses))]
+    members = [each for each, loss in enumerate(losses) if loss <= limits[each]]
     start = torch.full((len(members),), 1 / len(members), dtype=torch.float64)
     found = fit_posterior(rivals.only(members), trust, PENALTY, start)
     kept = [place for place, weight in enumerate(found.weights.tolist()) if weight > LEAST_WEIGHT]
