@@ -21,7 +21,7 @@ from torch import Tensor
 import ahop
 from ahop import _optional
 from ahop.cluster import Cluster, Matched, Patience, ShardOptions, Shards, connect, recall_dataset
-from ahop.errors import RetryError
+from ahop.errors import UnavailableError
 from ahop.stores import LanceStore, create, open_store
 from benchmarks.measuring import medians
 
@@ -132,7 +132,7 @@ def disturb(cluster: Cluster, queries: Tensor, disturbance: Callable[[], object]
             started = time.monotonic()
             try:
                 outcome = "right" if is_same(cluster.recall(queries, k=3), expected) else "wrong"
-            except RetryError:
+            except UnavailableError:
                 outcome = "retry"
             except Exception as error:  # anything else is a query without an answer
                 outcome = type(error).__name__

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ahop
-from ahop.errors import AhopError, InvalidValueError, KindError, ShapeError
+from ahop.errors import AhopError, InvalidTypeError, InvalidValueError, ShapeError
 from tests.strategies import seeds
 
 LABELS = ["ant", "bee", "cat"]
@@ -86,8 +86,8 @@ def test_a_mean_of_nothing_is_nan() -> None:
         ({"ant": 1.0, "cat": 2.0}, InvalidValueError, "must have an entry for 'bee', which is among the answers"),
         (pd.Series([1.0, 2.0, 3.0]), InvalidValueError, "must have an entry for 'ant'"),
         (pd.Series([1.0] * 4, index=[*LABELS, "ant"]), InvalidValueError, "one entry for each label; got 4 for 3"),
-        (["x", "y", "z"], KindError, "`values` must hold numbers"),
-        (pd.Series(["x", "y", "z"], index=LABELS), KindError, "`values` must hold numbers"),
+        (["x", "y", "z"], InvalidTypeError, "`values` must hold numbers"),
+        (pd.Series(["x", "y", "z"], index=LABELS), InvalidTypeError, "`values` must hold numbers"),
         ([1.0, np.inf, 0.0], InvalidValueError, "`values` must be finite"),
         (np.zeros((3, 2, 2)), ShapeError, r"`values` must have shape \(n,\) or \(n, c\)"),
     ],
@@ -127,7 +127,7 @@ def test_patterns_of_no_class_count_for_none() -> None:
 
 
 def test_classes_without_meaning_are_refused() -> None:
-    with pytest.raises(KindError, match="`classes` must be words or numbers"):
+    with pytest.raises(InvalidTypeError, match="`classes` must be words or numbers"):
         answer().mass([[1], [2], [3]])
     with pytest.raises(InvalidValueError, match="`classes` must have an entry for each stored pattern; got 1"):
         answer().mass(["x"])

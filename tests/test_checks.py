@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import _checks
-from ahop.errors import AhopError, InvalidValueError, KindError, ShapeError, UndefinedError
+from ahop.errors import AhopError, InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 
 PATTERNS = torch.eye(3)
 
@@ -19,21 +19,21 @@ PATTERNS = torch.eye(3)
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        ({1.0}, KindError, r"`queries` must be a numpy array, a torch tensor, a frame or.*; got set\. Pass `numpy"),
+        ({1.0}, InvalidTypeError, r"`queries` must be a numpy array, a torch tensor, a frame.*; got set\. Pass `numpy"),
         ([[1.0, 2.0, 3.0], [1.0]], ShapeError, "`queries` must be rows of numbers, all of one length"),
-        ([["a", "b", "c"]], KindError, "must hold real numbers; got dtype <U1"),
-        ([["a", None, 1.0]], KindError, "must hold real numbers; got dtype object"),
-        (None, KindError, "got NoneType"),
+        ([["a", "b", "c"]], InvalidTypeError, "must hold real numbers; got dtype <U1"),
+        ([["a", None, 1.0]], InvalidTypeError, "must hold real numbers; got dtype object"),
+        (None, InvalidTypeError, "got NoneType"),
         (np.zeros(3), ShapeError, r"two axes.*got shape \(3,\)\. For a single query pass `query\[None\]`"),
         (np.zeros((1, 1, 3)), ShapeError, r"got shape \(1, 1, 3\)\.$"),
         (torch.tensor(1.0), ShapeError, r"got shape \(\)\.$"),
         (np.zeros((2, 4)), ShapeError, r"shape \(b, 3\), as the stored patterns have d=3; got shape \(2, 4\)"),
         (np.full((1, 3), np.inf), InvalidValueError, r"`queries` must be finite; got infinity\. Put NaN where nothing"),
         (torch.full((1, 3), -torch.inf), InvalidValueError, "must be finite"),
-        (np.zeros((1, 3), dtype=complex), KindError, "`queries` must hold real numbers; got dtype complex128"),
-        (torch.zeros(1, 3, dtype=torch.complex64), KindError, r"must hold real numbers; got dtype torch\.complex64"),
-        (np.array([["a", "b", "c"]]), KindError, "must hold real numbers; got dtype <U1"),
-        (np.zeros((1, 3), dtype=object), KindError, "must hold real numbers; got dtype object"),
+        (np.zeros((1, 3), dtype=complex), InvalidTypeError, "`queries` must hold real numbers; got dtype complex128"),
+        (torch.zeros(1, 3, dtype=torch.complex64), InvalidTypeError, r"real numbers; got dtype torch\.complex64"),
+        (np.array([["a", "b", "c"]]), InvalidTypeError, "must hold real numbers; got dtype <U1"),
+        (np.zeros((1, 3), dtype=object), InvalidTypeError, "must hold real numbers; got dtype object"),
     ],
 )  # fmt: skip
 def test_queries_without_meaning_are_refused(
@@ -52,7 +52,7 @@ def test_a_single_one_is_called_by_its_name(name: str, single: str) -> None:
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        ({1.0}, KindError, "`patterns` must be a numpy array, a torch tensor, a frame or a list of lists; got set"),
+        ({1.0}, InvalidTypeError, "must be a numpy array, a torch tensor, a frame or a list of lists; got set"),
         (np.zeros(3), ShapeError, r"`patterns` must have two axes.*got shape \(3,\)\. For a single pattern"),
         (np.zeros((0, 3)), ShapeError, r"at least one pattern of at least one dimension; got shape \(0, 3\)"),
         (np.zeros((3, 0)), ShapeError, r"got shape \(3, 0\)"),
@@ -134,9 +134,9 @@ def test_queries_keep_their_gradient() -> None:
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
-        (torch.tensor([0.0, 1.0]), KindError, r"`origins` must be whole.*got dtype torch\.float32\. To look"),
-        (np.array([True, False]), KindError, r"got dtype torch\.bool"),
-        (np.array(["a", "b"]), KindError, "`origins` must hold real numbers; got dtype <U1"),
+        (torch.tensor([0.0, 1.0]), InvalidTypeError, r"`origins` must be whole.*got dtype torch\.float32\. To look"),
+        (np.array([True, False]), InvalidTypeError, r"got dtype torch\.bool"),
+        (np.array(["a", "b"]), InvalidTypeError, "`origins` must hold real numbers; got dtype <U1"),
         (torch.tensor([0]), ShapeError, r"`origins` must have shape \(2,\), one row for each query; got shape \(1,\)"),
         (torch.tensor([[0], [1]]), ShapeError, r"got shape \(2, 1\)"),
         (torch.tensor([0, 3]), InvalidValueError, r"`origins` must lie in 0\.\.2, as 3.*; got 0\.\.3"),
@@ -174,7 +174,7 @@ def test_origins_of_any_whole_kind_are_understood(origins: NDArray[np.generic]) 
         (torch.tensor([0.0, torch.nan, 0.0]), InvalidValueError, r"`log_prior` must hold logarithms.*NaN"),
         (torch.tensor([0.0, torch.inf, 0.0]), InvalidValueError, r"plus infinity.*Pass `probabilities\.log\(\)`"),
         (torch.full((3,), -torch.inf), InvalidValueError, "never for all"),
-        (np.array(["a", "b", "c"]), KindError, "`log_prior` must hold real numbers"),
+        (np.array(["a", "b", "c"]), InvalidTypeError, "`log_prior` must hold real numbers"),
     ],
 )
 def test_a_prior_without_meaning_is_refused(
@@ -221,7 +221,7 @@ def test_a_pattern_may_be_impossible_beforehand() -> None:
 def test_parts_of_the_wrong_kind_are_refused(
     make: Callable[[object], object], wrong: object, message: str, unchecked: None
 ) -> None:
-    with pytest.raises(KindError, match=message):
+    with pytest.raises(InvalidTypeError, match=message):
         make(wrong)
 
 
@@ -268,8 +268,8 @@ def test_numbers_out_of_range_are_refused(value: float) -> None:
     [
         (ShapeError, ValueError),
         (InvalidValueError, ValueError),
-        (KindError, TypeError),
-        (UndefinedError, NotImplementedError),
+        (InvalidTypeError, TypeError),
+        (UnsupportedError, NotImplementedError),
         (ahop.errors.FileFormatError, ValueError),
     ],
 )

@@ -30,8 +30,8 @@ from ahop.errors import (
     AhopError,
     DataNotFoundError,
     FileFormatError,
+    InvalidTypeError,
     InvalidValueError,
-    KindError,
     MissingPackageError,
     ShapeError,
 )
@@ -293,13 +293,13 @@ def test_tables_that_hold_no_queries_are_refused(store: LanceStore, tmp_path: Pa
     with pytest.raises(FileFormatError, match="Parquet"):
         QueryTable(tmp_path / "bad.parquet")
     parquet.write_table(arrow.table({"a": [[1.0]], "b": [[1.0]]}), tmp_path / "two.parquet")
-    with pytest.raises(KindError, match="several columns of lists"):
+    with pytest.raises(InvalidTypeError, match="several columns of lists"):
         QueryTable(tmp_path / "two.parquet")
     parquet.write_table(arrow.table({"a": [[1.0], [1.0, 2.0]]}), tmp_path / "ragged.parquet")
     ragged = QueryTable(tmp_path / "ragged.parquet")
     with pytest.raises(ShapeError, match="one length"):
         ragged.read(ragged.blocks(10)[0])
-    with pytest.raises(KindError, match="`columns`"):
+    with pytest.raises(InvalidTypeError, match="`columns`"):
         QueryTable(tmp_path / "two.parquet", columns=["c"])
     write_queries(tmp_path / "narrow.parquet", torch.zeros(3, 2))
     with pytest.raises(ShapeError, match=r"shape \(b, 8\)"):

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 import ahop
 from ahop import _blocks
 from ahop.criteria import nearest
-from ahop.errors import InvalidValueError, UndefinedError
+from ahop.errors import InvalidValueError, UnsupportedError
 from tests.strategies import Problem, problem, problems
 
 
@@ -150,5 +150,5 @@ def test_the_bayes_accuracy_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatc
 
 def test_a_ceiling_that_is_not_known_is_not_made_up() -> None:
     variant = ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.MaskedVariant(0.1)])
-    with pytest.raises(UndefinedError, match="no closed-form likelihood"):
+    with pytest.raises(UnsupportedError, match="no closed-form likelihood"):
         ahop.bayes_accuracy(problem().patterns, variant)

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ahop.errors import KindError, ShapeError
+from ahop.errors import InvalidTypeError, ShapeError
 from ahop.estimators import PrototypeClassifier, PrototypeDisplay
 
 matplotlib.use("Agg")
@@ -198,7 +198,7 @@ def test_what_cannot_be_shown_is_said() -> None:
         PrototypeDisplay.from_estimator(model, frame.iloc[:2])
     with pytest.raises(ShapeError, match="must be 5, one for each column; got 1"):
         PrototypeDisplay.from_estimator(model, frame.iloc[[0]], feature_names=["hue"])
-    with pytest.raises(KindError, match="must be of the kind PrototypeClassifier; got StandardScaler"):
+    with pytest.raises(InvalidTypeError, match="must be of the kind PrototypeClassifier; got StandardScaler"):
         PrototypeDisplay.from_estimator(StandardScaler(), frame.iloc[[0]])
     with pytest.raises(NotFittedError):
         PrototypeDisplay.from_estimator(PrototypeClassifier(), frame.iloc[[0]])

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 import ahop
 from ahop import zoo
 from ahop.dynamics.base import Dynamics
-from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from tests.catalogue import DYNAMICS, ZOO, shaken
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems, seeds, with_gaps
 
@@ -129,7 +129,7 @@ def test_a_query_that_is_known_throughout_rests_at_once() -> None:
 @pytest.mark.parametrize(
     ("known", "error", "message"),
     [
-        (torch.ones(4), KindError, r"`known` must be boolean, True where.*got dtype torch\.float32"),
+        (torch.ones(4), InvalidTypeError, r"`known` must be boolean, True where.*got dtype torch\.float32"),
         (torch.ones(5).bool(), ShapeError, r"`known` must have shape \(4,\) or \(3, 4\); got \(5,\)"),
         (torch.ones(2, 4).bool(), ShapeError, r"got \(2, 4\)"),
     ],
@@ -151,7 +151,7 @@ def test_limits_without_meaning_are_refused() -> None:
         ahop.iterate(memory, case.queries[0])
     with pytest.raises(InvalidValueError, match="`step_size` must be positive"):
         ahop.GradientDescent(0.0)
-    with pytest.raises(UndefinedError, match="no energy"):
+    with pytest.raises(UnsupportedError, match="no energy"):
         ahop.iterate(zoo.u_hop(case.patterns), case.queries, ahop.GradientDescent())
 
 
@@ -167,7 +167,7 @@ def test_gaps_are_filled_by_the_first_step(name: str, case: Problem) -> None:
     if name == "descent":
         if bool(case.queries.isnan().any()):
             with pytest.raises(
-                UndefinedError, match=r"no place to descend from\. Start from `memory\.retrieve\(queries"
+                UnsupportedError, match=r"no place to descend from\. Start from `memory\.retrieve\(queries"
             ):
                 ahop.iterate(memory, case.queries, dynamics)
         return
@@ -319,7 +319,7 @@ def test_the_debiased_answer_takes_the_bias_off() -> None:
 
 
 def test_a_debiased_readout_wants_a_unified_similarity() -> None:
-    with pytest.raises(KindError, match="needs a `UnifiedSimilarity`; this memory has DotSimilarity"):
+    with pytest.raises(InvalidTypeError, match="needs a `UnifiedSimilarity`; this memory has DotSimilarity"):
         ahop.DebiasedReadout.of(zoo.m_hop(torch.eye(3)))
 
 

@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ahop
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.estimators import AssociativeImputer, AssociativeRetriever, CorruptionModel
 from ahop.estimators import _filling as filling
 from ahop.estimators._neighborhood import Twins
@@ -309,7 +309,7 @@ def test_a_clone_keeps_what_the_corruption_model_has_learned(model: CorruptionMo
     assert retriever.corruption.memory_ is model.memory_
     assert retriever.set_params(corruption__verbose=True).corruption is not model
     assert not model.verbose
-    with pytest.raises(KindError, match=r"`fit\(copies, origins\)` first"):
+    with pytest.raises(InvalidTypeError, match=r"`fit\(copies, origins\)` first"):
         AssociativeRetriever(clone(model)).fit(patterns())
 
 

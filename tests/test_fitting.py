@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import zoo
-from ahop.errors import AhopError, InvalidValueError, KindError, ShapeError, UndefinedError
+from ahop.errors import AhopError, InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.fitting.losses import fenchel_young_loss, separation_loss
 from ahop.separations.base import Separation
 from ahop.similarities.base import LinearSimilarity, Similarity
@@ -218,13 +218,15 @@ def test_smoothness_keeps_few_pairs_from_saying_too_much() -> None:
 
 
 def test_a_convex_solver_wants_a_linear_similarity() -> None:
-    with pytest.raises(KindError, match=r"linear in its coefficients; DotSimilarity\(\) is not\. Use `solver='adam'`"):
+    with pytest.raises(
+        InvalidTypeError, match=r"linear in its coefficients; DotSimilarity\(\) is not\. Use `solver='adam'`"
+    ):
         ahop.fit(zoo.m_hop(patterns()), variant=VARIANT, solver="convex", progress=False)
 
 
 def test_a_convex_solver_wants_a_curved_separation() -> None:
     memory = ahop.AssociativeMemory(patterns(), separation=ahop.Argmax())
-    with pytest.raises(UndefinedError, match="fit with `Softmax`, then swap the separation"):
+    with pytest.raises(UnsupportedError, match="fit with `Softmax`, then swap the separation"):
         ahop.fit(memory, variant=VARIANT, samples=50, progress=False)
 
 
@@ -276,7 +278,7 @@ def test_adam_draws_fresh_pairs_each_epoch() -> None:
 
 
 def test_adam_needs_something_to_fit() -> None:
-    with pytest.raises(KindError, match="There is nothing to fit: DotSimilarity"):
+    with pytest.raises(InvalidTypeError, match="There is nothing to fit: DotSimilarity"):
         ahop.fit(zoo.m_hop(patterns()), variant=VARIANT, progress=False)
 
 
@@ -290,11 +292,11 @@ def test_the_separation_solver_spreads_the_patterns(dtype: torch.dtype) -> None:
 
 
 def test_the_separation_solver_says_what_it_wants() -> None:
-    with pytest.raises(KindError, match="trains a `KernelModulation`; this memory has Unmodulated"):
+    with pytest.raises(InvalidTypeError, match="trains a `KernelModulation`; this memory has Unmodulated"):
         ahop.fit(zoo.m_hop(patterns()), solver="separation", progress=False)
-    with pytest.raises(KindError, match="looks at the stored patterns alone; give it no pairs and no variant"):
+    with pytest.raises(InvalidTypeError, match="looks at the stored patterns alone; give it no pairs and no variant"):
         ahop.fit(zoo.k_hop(patterns()), variant=VARIANT, solver="separation", progress=False)
-    with pytest.raises(KindError, match="at least two patterns to spread apart; got one"):
+    with pytest.raises(InvalidTypeError, match="at least two patterns to spread apart; got one"):
         ahop.fit(zoo.k_hop(patterns(1)), solver="separation", progress=False)
 
 
@@ -363,11 +365,11 @@ ORIGINS, COPIES = torch.arange(3), torch.zeros(3, DIMENSIONS)
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({}, KindError, r"either `pairs=\(origins, copies\)` or a `variant`.*not both"),
-        ({"pairs": (ORIGINS, COPIES), "variant": VARIANT}, KindError, "not both"),
-        ({"pairs": 5}, KindError, r"`pairs` must be two arrays, `\(origins, copies\)`; got int"),
-        ({"pairs": (ORIGINS, COPIES, COPIES)}, KindError, "`pairs` must be two arrays"),
-        ({"pairs": (ORIGINS.float(), COPIES)}, KindError, "`origins` must be whole numbers"),
+        ({}, InvalidTypeError, r"either `pairs=\(origins, copies\)` or a `variant`.*not both"),
+        ({"pairs": (ORIGINS, COPIES), "variant": VARIANT}, InvalidTypeError, "not both"),
+        ({"pairs": 5}, InvalidTypeError, r"`pairs` must be two arrays, `\(origins, copies\)`; got int"),
+        ({"pairs": (ORIGINS, COPIES, COPIES)}, InvalidTypeError, "`pairs` must be two arrays"),
+        ({"pairs": (ORIGINS.float(), COPIES)}, InvalidTypeError, "`origins` must be whole numbers"),
         ({"pairs": (COPIES, ORIGINS)}, ShapeError, "`copies` must have two axes"),
         ({"pairs": (ORIGINS[:2], COPIES)}, ShapeError, r"`origins` must have shape \(3,\)"),
         ({"pairs": (ORIGINS + 38, COPIES)}, InvalidValueError, r"`origins` must lie in 0\.\.39"),
@@ -375,13 +377,13 @@ ORIGINS, COPIES = torch.arange(3), torch.zeros(3, DIMENSIONS)
         ({"pairs": (ORIGINS, COPIES[:, :2])}, ShapeError, r"`copies` must have shape \(b, 6\).*got shape \(3, 2\)"),
         ({"pairs": (ORIGINS, COPIES[0])}, ShapeError, r"For a single copy pass `copy\[None\]`"),
         ({"pairs": (ORIGINS, COPIES + torch.inf)}, InvalidValueError, "`copies` must be finite"),
-        ({"pairs": (ORIGINS, {0.0})}, KindError, "`copies` must be a numpy array, a torch tensor, a frame or a list"),
+        ({"pairs": (ORIGINS, {0.0})}, InvalidTypeError, "`copies` must be a numpy array, a torch tensor, a frame"),
         ({"pairs": (ORIGINS[:0], COPIES[:0]), "solver": "convex"}, InvalidValueError, "at least one pair; got none"),
-        ({"variant": "noise"}, KindError, "`variant` must be of the kind Variant; got str"),
+        ({"variant": "noise"}, InvalidTypeError, "`variant` must be of the kind Variant; got str"),
         ({"variant": VARIANT, "samples": 0}, InvalidValueError, "`samples` must be a whole number"),
         ({"variant": VARIANT, "solver": "newton"}, InvalidValueError, "`solver` must be one of 'convex', 'adam', 'sep"),
-        ({"variant": VARIANT, "solver": 3}, KindError, "`solver` must be 'convex', 'adam', 'separation' or one of"),
-        ({"variant": VARIANT, "solver": ahop.AdamSolver}, KindError, "`solver` must be"),
+        ({"variant": VARIANT, "solver": 3}, InvalidTypeError, "`solver` must be 'convex', 'adam', 'separation' or"),
+        ({"variant": VARIANT, "solver": ahop.AdamSolver}, InvalidTypeError, "`solver` must be"),
     ],
 )  # fmt: skip
 def test_arguments_without_meaning_are_refused(

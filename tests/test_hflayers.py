@@ -14,7 +14,7 @@ from torch.testing import assert_close
 import ahop
 from ahop.compat import hflayers
 from ahop.compat.hflayers import Hopfield, HopfieldDecoderLayer, HopfieldEncoderLayer, HopfieldLayer, HopfieldPooling
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 # What hopfield-layers 1.0.2 itself answers, in double precision: states, inputs, masks and outputs, no code.
 NUMBERS = Path(__file__).parent / "data" / "hflayers.safetensors"
@@ -390,9 +390,9 @@ def test_what_cannot_be_is_said_when_it_is_made(options: dict[str, Any], words: 
 
 def test_what_does_not_fit_is_said_when_it_is_called() -> None:
     layer, (stored, state, read) = made(input_size=SIZE), three()
-    with pytest.raises(KindError, match="three"):
+    with pytest.raises(InvalidTypeError, match="three"):
         layer((stored, state))
-    with pytest.raises(KindError, match="two"):
+    with pytest.raises(InvalidTypeError, match="two"):
         made(HopfieldPooling, input_size=SIZE)((stored, stored, stored))
     with pytest.raises(ShapeError, match="state pattern must have size 6"):
         layer((stored, state[..., :3], read))
@@ -404,7 +404,7 @@ def test_what_does_not_fit_is_said_when_it_is_called() -> None:
         layer((stored, state, read), torch.zeros(2, 5, dtype=torch.bool))
     with pytest.raises(ShapeError, match=r"\(4, 5\) or \(3, 4, 5\)"):
         layer((stored, state, read), association_mask=torch.zeros(5, 4, dtype=torch.bool))
-    with pytest.raises(KindError, match="True for what to ignore"):
+    with pytest.raises(InvalidTypeError, match="True for what to ignore"):
         layer((stored, state, read), torch.zeros(3, 5))
-    with pytest.raises(KindError, match="numbers to add"):
+    with pytest.raises(InvalidTypeError, match="numbers to add"):
         layer((stored, state, read), association_mask=torch.zeros(4, 5, dtype=torch.long))

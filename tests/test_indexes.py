@@ -13,7 +13,14 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import _optional
-from ahop.errors import FileFormatError, InvalidValueError, KindError, MissingPackageError, ShapeError, UndefinedError
+from ahop.errors import (
+    FileFormatError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingPackageError,
+    ShapeError,
+    UnsupportedError,
+)
 from ahop.indexes import ExactIndex, FaissIndex, Index, RerankedIndex, calibrate, index, load_index, save_index
 from ahop.indexes.clustering import Centres
 from ahop.indexes.faiss import KINDS
@@ -283,7 +290,7 @@ def test_footprints_rerank_what_an_additive_similarity_brings(
     memory: ahop.AssociativeMemory, pairs: ahop.Pairs
 ) -> None:
     footprints = ahop.fit(ahop.zoo.a_hop(memory.patterns), pairs=pairs, progress=False)
-    with pytest.raises(UndefinedError, match="rerank them with this one"):
+    with pytest.raises(UnsupportedError, match="rerank them with this one"):
         index(footprints)
     built = index(footprints, candidate_similarity=memory.similarity)
     agree = built.recall(pairs.queries).indices == footprints.recall(pairs.queries).indices
@@ -345,7 +352,7 @@ def test_an_index_of_a_pool_answers_queries_with_gaps(memory: ahop.AssociativeMe
 
 def test_a_pool_of_which_nothing_can_be_lifted_says_what_to_do(memory: ahop.AssociativeMemory) -> None:
     pool = ahop.PooledSimilarity([ahop.SorensenSimilarity(), ahop.AdaptiveSimilarity(16)])
-    with pytest.raises(UndefinedError, match=r"No member of .* can be lifted.*such as a fitted mixture"):
+    with pytest.raises(UnsupportedError, match=r"No member of .* can be lifted.*such as a fitted mixture"):
         index(ahop.AssociativeMemory(memory.patterns, pool))
 
 
@@ -372,10 +379,10 @@ def test_calibration_measures_picks_and_keeps(memory: ahop.AssociativeMemory, pa
 
 
 def test_calibration_refuses_what_misses_the_target(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
-    with pytest.raises(UndefinedError, match="No setting finds"):
+    with pytest.raises(UnsupportedError, match="No setting finds"):
         calibrate(memory, pairs, kinds=["scan"], candidates=1, budget=1e-12)
     plain = ahop.AssociativeMemory(memory.patterns, ahop.EuclideanSimilarity())
-    with pytest.raises(KindError, match="give `pairs="):
+    with pytest.raises(InvalidTypeError, match="give `pairs="):
         calibrate(plain)
     built = calibrate(plain, pairs, target=0.5, kinds=["ivf_flat"])
     assert {each.geometry for each in built.curve} == {"augmented", "inner", "distance"}

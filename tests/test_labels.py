@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 import ahop
 from ahop._labels import as_label, as_labels, as_text, from_text
-from ahop.errors import FileFormatError, InvalidValueError, KindError, ShapeError
+from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, ShapeError
 from ahop.stores.models import as_model, over
 from tests.strategies import seeds
 
@@ -132,8 +132,8 @@ def test_columns_that_are_but_counted_have_no_names() -> None:
     ("rows", "error", "message"),
     [
         (frame().assign(z=1, y=2), InvalidValueError, r"have not got: 'z', 'y'\. Leave them out by `queries\.drop"),
-        (frame().assign(a="x"), KindError, "`queries` must hold numbers; the columns 'a' do not"),
-        (pl.DataFrame({"a": ["x"]}), KindError, "the columns 'a' do not"),
+        (frame().assign(a="x"), InvalidTypeError, "`queries` must hold numbers; the columns 'a' do not"),
+        (pl.DataFrame({"a": ["x"]}), InvalidTypeError, "the columns 'a' do not"),
         (frame().set_axis(["a", "b", "c", "a"], axis=1), InvalidValueError, "different names; got 'a' more than once"),
         (pd.DataFrame({"a": [np.inf]}), InvalidValueError, "must be finite"),
     ],
@@ -145,9 +145,9 @@ def test_frames_without_meaning_are_refused(rows: Any, error: type[Exception], m
 
 def test_names_that_nothing_is_known_of_are_refused() -> None:
     memory = nearest(numbers())
-    with pytest.raises(KindError, match=r"pass `queries\.to_numpy\(\)` if the order is that"):
+    with pytest.raises(InvalidTypeError, match=r"pass `queries\.to_numpy\(\)` if the order is that"):
         memory.recall(frame())
-    with pytest.raises(KindError, match=r"pass `copies\.to_numpy\(\)`"):
+    with pytest.raises(InvalidTypeError, match=r"pass `copies\.to_numpy\(\)`"):
         ahop.fit(memory, pairs=(range(5), frame()), similarity="mixture", progress=False)
     assert memory.recall(frame().to_numpy()).indices.ravel().tolist() == [0, 1, 2, 3, 4]
 
@@ -184,7 +184,7 @@ def test_labels_survive_a_text(given: list[str | int]) -> None:
 
 @pytest.mark.parametrize("given", [["a"], "abcde", 5, numbers(), frame()], ids=lambda value: type(value).__name__)
 def test_labels_without_meaning_are_refused(given: Any, unchecked: None) -> None:
-    with pytest.raises((ShapeError, KindError), match="`labels` must"):
+    with pytest.raises((ShapeError, InvalidTypeError), match="`labels` must"):
         nearest(numbers(), labels=given)
 
 
@@ -228,7 +228,7 @@ def test_origins_that_cannot_be_looked_up_are_refused(given: list[str], origins:
 
 
 def test_labels_are_for_bare_patterns() -> None:
-    with pytest.raises(KindError, match="`labels` are for bare patterns: a memory has its own"):
+    with pytest.raises(InvalidTypeError, match="`labels` are for bare patterns: a memory has its own"):
         ahop.fit(nearest(numbers()), labels=NAMES, variant=ahop.NoisyVariant(1.0), progress=False)
 
 
@@ -247,13 +247,15 @@ def test_patterns_that_are_added_bring_their_labels() -> None:
 
 def test_labels_are_needed_where_there_are_some_and_refused_where_there_are_none() -> None:
     memory, bare = nearest(frame()), nearest(numbers())
-    with pytest.raises(KindError, match=r"`labels` are needed: those that are stored have labels, such as 'ant'"):
+    with pytest.raises(
+        InvalidTypeError, match=r"`labels` are needed: those that are stored have labels, such as 'ant'"
+    ):
         memory.add(numbers(2))
     with pytest.raises(ShapeError, match="`labels` must be 2, one for each pattern; got 1"):
         memory.add(numbers(2), labels=["x"])
-    with pytest.raises(KindError, match="`labels` cannot be kept: those that are stored have none"):
+    with pytest.raises(InvalidTypeError, match="`labels` cannot be kept: those that are stored have none"):
         bare.add(numbers(2), labels=["x", "y"])
-    with pytest.raises(KindError, match=r"`reset_index\(drop=True\)`"):
+    with pytest.raises(InvalidTypeError, match=r"`reset_index\(drop=True\)`"):
         bare.add(frame().set_axis(range(4), axis=1))
     assert len(memory) == len(bare) == 5
 
@@ -357,7 +359,7 @@ def test_an_index_answers_labels_and_keeps_them_through_all_changes() -> None:
 def test_an_index_that_refuses_rows_stays_as_it_was() -> None:
     memory = nearest(numbers(40), labels=range(40))
     index = ahop.index(memory, pairs=(range(40), memory.patterns), metadata={"floor": np.zeros(40)})
-    with pytest.raises(KindError, match="`labels` are needed"):
+    with pytest.raises(InvalidTypeError, match="`labels` are needed"):
         index.add(numbers(2), metadata={"floor": np.ones(2)})
     index.add(numbers(2), metadata={"floor": np.ones(2)}, labels=[50, 51])
     assert index.recall(numbers(2), where={"floor": 1}).labels is not None

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 import ahop
 import ahop.compat.hflayers
 import ahop.nn
-from ahop.errors import FileFormatError, InvalidValueError, KindError, ShapeError, UndefinedError
+from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.nn import (
     Association,
     Hopfield,
@@ -286,7 +286,7 @@ def test_what_cannot_be_is_said_when_it_is_made(
         ([(3, 4, 5)], {}, ShapeError, "`queries` must have shape"),
         ([(4, SIZE), (5, 3)], {}, ShapeError, "`patterns` must have shape"),
         ([(4, SIZE), (5, SIZE), (4, SIZE)], {}, ShapeError, "one for each pattern"),
-        ([(4, SIZE)], {"present": torch.ones(4)}, KindError, "log_prior"),
+        ([(4, SIZE)], {"present": torch.ones(4)}, InvalidTypeError, "log_prior"),
         ([(4, SIZE)], {"present": torch.ones(1, 1, 4) > 0}, ShapeError, "present"),
         ([(4, SIZE)], {"allowed": torch.ones(4) > 0}, ShapeError, "allowed"),
     ],
@@ -353,7 +353,7 @@ def test_a_name_of_a_hub_is_no_folder() -> None:
 def test_until_rest_cannot_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = Hopfield(SIZE, updates=None, tolerance=1e-3)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    with pytest.raises(UndefinedError, match="compile with a number"):
+    with pytest.raises(UnsupportedError, match="compile with a number"):
         layer(torch.rand(3, SIZE))
 
 

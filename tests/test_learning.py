@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.fitting.additive import fit_additive
 from ahop.fitting.auto import folds_of
 from ahop.fitting.candidates import Candidate
@@ -648,7 +648,7 @@ def plain(world: World) -> ahop.AssociativeMemory:
 
 def test_a_mixed_corruption_is_met_with_what_can_describe_it(mixed: World) -> None:
     names = {member.name for member in report_of(mixed.memory).members}
-    assert names & {"mixture", "additive", "additive by dimension"}
+    assert names & {"mixture", "additive", "additive_per_dimension"}
     found = share_found(mixed.memory, mixed.test)
     assert found > share_found(plain(mixed), mixed.test) + 0.2
     assert found > ahop.bayes_accuracy(mixed.patterns, mixed.variant) - 0.08
@@ -775,7 +775,7 @@ def test_a_name_that_is_not_known_is_refused_with_those_that_are(unchecked: None
 
 def test_a_name_brings_its_own_fit() -> None:
     pairs = ahop.NoisyVariant(0.1).sample(uniform(20, 4), 20)
-    with pytest.raises(KindError, match="bring their own fit; leave `solver` out"):
+    with pytest.raises(InvalidTypeError, match="bring their own fit; leave `solver` out"):
         ahop.fit(uniform(20, 4), pairs=pairs, similarity="mixture", solver="adam", progress=False)
 
 
@@ -1146,5 +1146,5 @@ def test_groups_of_queries_of_another_length_are_refused(grouped: ahop.Associati
 
 def test_groups_need_a_name_to_be_learned_by() -> None:
     pairs, names = alike().sample(60)
-    with pytest.raises(KindError, match="`groups` need a similarity that is learned by name"):
+    with pytest.raises(InvalidTypeError, match="`groups` need a similarity that is learned by name"):
         ahop.fit(ahop.AssociativeMemory(alike().patterns), pairs=pairs, groups=names, progress=False)

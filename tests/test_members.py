@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import ahop
-from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.similarities.base import Similarity
 from ahop.transforms.base import Transform
 from tests.catalogue import TRANSFORMS, bounded_products, evidence, moved_aligned, shaken
@@ -341,7 +341,7 @@ def test_scores_that_cannot_be_are_refused_with_the_mend() -> None:
 
 
 def test_what_is_no_function_is_refused(unchecked: None) -> None:
-    with pytest.raises(KindError, match=r"must be a function.*without calling it"):
+    with pytest.raises(InvalidTypeError, match=r"must be a function.*without calling it"):
         ahop.CallableSimilarity(3.0)  # type: ignore[arg-type]
 
 
@@ -349,6 +349,6 @@ def test_a_memory_with_a_function_says_that_it_cannot_be_saved(tmp_path: Path) -
     function = ahop.CallableSimilarity(bounded_products)
     for similarity in (function, ahop.PooledSimilarity([ahop.DotSimilarity(), function])):
         memory = ahop.AssociativeMemory(problem().patterns, similarity)
-        with pytest.raises(UndefinedError, match=r"'bounded_products', cannot be saved.*build it anew"):
+        with pytest.raises(UnsupportedError, match=r"'bounded_products', cannot be saved.*build it anew"):
             memory.save(tmp_path / "memory.ahop")
     assert not list(tmp_path.iterdir())

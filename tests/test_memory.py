@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import _blocks, scanning
-from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from tests.catalogue import MIXES_DIMENSIONS, SIMILARITIES, ZOO, shaken
 from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
 
@@ -208,7 +208,7 @@ def test_the_energy_is_the_confinement_less_the_potential(name: str) -> None:
     case = problem()
     memory = ZOO[name](case.patterns)
     if memory.energy_function is None:
-        with pytest.raises(UndefinedError, match="This network has no energy"):
+        with pytest.raises(UnsupportedError, match="This network has no energy"):
             memory.energy(case.queries)
         return
     confinement = memory.energy_function.confinement(case.queries, memory.modulation)
@@ -246,7 +246,7 @@ def test_removing_takes_the_prior_along_and_adding_refuses() -> None:
     memory.remove(torch.tensor([1]))
     assert memory.log_prior is not None
     assert_close(memory.log_prior, log_prior.double()[[0, 2, 3, 4]])
-    with pytest.raises(UndefinedError, match="`log_prior` cannot grow: build it anew"):
+    with pytest.raises(UnsupportedError, match="`log_prior` cannot grow: build it anew"):
         memory.add(problem().patterns)
 
 
@@ -266,8 +266,8 @@ def test_adding_and_removing_leave_given_arrays_and_copies_alone() -> None:
         (torch.tensor([5]), InvalidValueError, r"`indices` must lie in 0\.\.4, as 5 patterns are stored; got 5\.\.5"),
         (torch.tensor([-1]), InvalidValueError, r"got -1\.\.-1"),
         (torch.arange(5), InvalidValueError, "`indices` names every stored pattern; a memory keeps at least one"),
-        (torch.tensor([1.7]), KindError, r"`indices` must be whole numbers.*torch\.float32"),
-        (torch.tensor([True, False, False, False, False]), KindError, r"got dtype torch\.bool.*`nonzero`"),
+        (torch.tensor([1.7]), InvalidTypeError, r"`indices` must be whole numbers.*torch\.float32"),
+        (torch.tensor([True, False, False, False, False]), InvalidTypeError, r"got dtype torch\.bool.*`nonzero`"),
     ],
 )
 def test_rows_that_cannot_be_removed_are_refused(indices: Tensor, error: type[Exception], message: str) -> None:
@@ -352,7 +352,7 @@ def test_a_posterior_knows_gaps(name: str, dtype: torch.dtype, case: Problem) ->
 def test_a_network_that_mixes_dimensions_refuses_patterns_with_gaps(name: str) -> None:
     memory = ZOO[name](with_gaps(problem()).patterns)
     with pytest.raises(
-        UndefinedError, match=r"A kernel mixes all dimensions.*\(NaN\)\. Fill them first, or use `Unmod"
+        UnsupportedError, match=r"A kernel mixes all dimensions.*\(NaN\)\. Fill them first, or use `Unmod"
     ):
         memory.recall(problem().queries)
 

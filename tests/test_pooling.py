@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.fitting.candidates import CANDIDATES, own_candidates, suitable
 from ahop.fitting.lesson import Lesson
 from ahop.fitting.pool import fit_pool
@@ -276,7 +276,9 @@ def test_one_name_in_a_list_is_that_name() -> None:
 
 @pytest.mark.parametrize("wrong", ["euclidean", 3.0, None])
 def test_what_is_neither_is_refused_with_the_mend(wrong: Any, unchecked: None) -> None:
-    with pytest.raises(KindError, match=r"`candidates` must be similarities, or functions.*name them by `similarity`"):
+    with pytest.raises(
+        InvalidTypeError, match=r"`candidates` must be similarities, or functions.*name them by `similarity`"
+    ):
         learn([left, wrong])
 
 
@@ -294,7 +296,7 @@ def test_nothing_to_choose_among_is_refused() -> None:
 @pytest.mark.parametrize("bare", [True, False])
 def test_candidates_beside_a_solver_are_refused(bare: bool) -> None:
     memory = stored() if bare else ahop.AssociativeMemory(stored())
-    with pytest.raises(KindError, match="leave `solver` out"):
+    with pytest.raises(InvalidTypeError, match="leave `solver` out"):
         ahop.fit(memory, pairs=pairs(), candidates=[left], solver="adam", progress=False)
 
 
@@ -328,7 +330,7 @@ def test_a_similarity_that_gives_no_numbers_is_told_so() -> None:
 
 
 def test_a_pool_with_a_function_in_it_cannot_be_saved(halves: ahop.AssociativeMemory, tmp_path: Path) -> None:
-    with pytest.raises(UndefinedError, match=r"(left|right)', cannot be saved.*build it anew"):
+    with pytest.raises(UnsupportedError, match=r"(left|right)', cannot be saved.*build it anew"):
         halves.save(tmp_path / "memory.ahop")
     assert not list(tmp_path.iterdir())
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.errors import DataNotFoundError, InvalidValueError, MissingPackageError, ShapeError, UndefinedError
+from ahop.errors import DataNotFoundError, InvalidValueError, MissingPackageError, ShapeError, UnsupportedError
 from ahop.indexes import ExactIndex, FaissIndex, RerankedIndex
 from ahop.indexes.geometry import GEOMETRIES
 from ahop.indexes.reranked import lifted
@@ -141,7 +141,7 @@ def test_many_dimensions_are_kept_in_halves_and_too_many_refused(address: str, t
 
 
 def test_what_postgres_holds_needs_no_file(address: str, table: str) -> None:
-    with PgIndex(address, table, vectors(5)) as index, pytest.raises(UndefinedError, match="attach"):
+    with PgIndex(address, table, vectors(5)) as index, pytest.raises(UnsupportedError, match="attach"):
         index.tensors()
 
 

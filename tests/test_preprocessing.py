@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ahop
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.preprocessing import common_grid, pool_visits, resample, snv
 from tests.strategies import HUGE, seeds
 
@@ -84,7 +84,7 @@ def test_visits_without_meaning_are_refused() -> None:
         pool_visits(VISITS, PLACES[:3])
     with pytest.raises(InvalidValueError, match="`least_share`"):
         pool_visits(VISITS, PLACES, 1.5)
-    with pytest.raises(KindError, match="the columns 'y' do not"):
+    with pytest.raises(InvalidTypeError, match="the columns 'y' do not"):
         pool_visits(pd.DataFrame({"x": [1.0], "y": ["a"]}), ["hall"])
 
 

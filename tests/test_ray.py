@@ -21,7 +21,7 @@ import torch
 import ahop
 from ahop import _optional
 from ahop.cluster import Cluster, Patience, Service, Shards, connect, recall_dataset, serve
-from ahop.errors import InvalidValueError, RetryError, ShapeError, UndefinedError
+from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
 from ahop.stores import LanceStore, create
 from tests.postgres import free_port
 from tests.test_cluster import BAD, DIMENSIONS, a_store, parts_of, patterns, write_queries
@@ -210,10 +210,10 @@ def test_who_waits_too_long_is_told_to_ask_again(a_ray: None, cluster: Cluster, 
         asked = patterns(3)
         assert alone.recall(asked).indices.shape == (3, 1)
         (process,) = processes(alone, 0)
-        with halted(process), pytest.raises(RetryError, match="retry in a moment"):
+        with halted(process), pytest.raises(UnavailableError, match="retry in a moment"):
             alone.recall(asked)
         assert alone.recall(asked).indices.shape == (3, 1)
-    with pytest.raises(UndefinedError, match="closed"):
+    with pytest.raises(UnsupportedError, match="closed"):
         alone.recall(asked)
 
 
@@ -221,7 +221,7 @@ def test_a_store_that_cannot_be_read_is_said_at_once(a_ray: None, cluster: Clust
     store = create(tmp_path / "gone.lance", ahop.AssociativeMemory(patterns(9)))
     for file in (tmp_path / "gone.lance" / "data").iterdir():
         file.unlink()
-    with pytest.raises(RetryError, match="cannot be read"):
+    with pytest.raises(UnavailableError, match="cannot be read"):
         connect(store, 1, cpus=0.25)
 
 
@@ -278,7 +278,7 @@ def test_whatever_is_sent_is_answered_by_a_sentence_and_never_by_a_fault(service
 
 
 def test_a_second_service_takes_nothing_from_the_first(service: Service, store: LanceStore) -> None:
-    with pytest.raises(UndefinedError, match="close that service"):
+    with pytest.raises(UnsupportedError, match="close that service"):
         serve(store.at(1), 1, cpus=0.25, port=free_port())
     port = int(service.url.rpartition(":")[2])
     for taken in (port, -1, 70_000):

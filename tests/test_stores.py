@@ -25,11 +25,11 @@ from ahop.errors import (
     ConflictError,
     DataNotFoundError,
     FileFormatError,
+    InvalidTypeError,
     InvalidValueError,
-    KindError,
     MissingPackageError,
     ShapeError,
-    UndefinedError,
+    UnsupportedError,
 )
 from ahop.indexes import calibrating
 from ahop.stores import LanceStore, create, open_store
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_said(store: LanceStore, tmp_path: Path) -> None:
         store.upsert(patterns(2), torch.tensor([3, 3]), metadata={"colour": ["red", "red"]})
     with pytest.raises(InvalidValueError, match="zero or larger"):
         store.add(one, ids=torch.tensor([-4]), metadata=colour)
-    with pytest.raises(KindError, match="Names belong into a column"):
+    with pytest.raises(InvalidTypeError, match="Names belong into a column"):
         store.add(one, ids=torch.tensor([0.5]), metadata=colour)
     with pytest.raises(ShapeError, match="one for each pattern"):
         store.add(one, ids=torch.tensor([70, 71]), metadata=colour)
@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_said(store: LanceStore, tmp_path: Path) -> None:
         store.add(one)
     with pytest.raises(ShapeError, match="one for each row"):
         store.add(one, metadata={"colour": ["red", "red"]})
-    with pytest.raises(KindError, match="as the rows before"):
+    with pytest.raises(InvalidTypeError, match="as the rows before"):
         store.add(one, metadata={"colour": [3.5]})
     with pytest.raises(ShapeError, match="6 dimensions"):
         store.learn(euclidean(patterns(3, 5)))
@@ -198,7 +198,7 @@ def test_what_does_not_fit_is_said(store: LanceStore, tmp_path: Path) -> None:
         create(tmp_path / "table", euclidean(patterns()))
     with pytest.raises(InvalidValueError, match="letters, digits"):
         create(tmp_path / "other", euclidean(patterns(1)), metadata={"a b": [1]})
-    with pytest.raises(KindError, match="words, numbers"):
+    with pytest.raises(InvalidTypeError, match="words, numbers"):
         create(tmp_path / "other", euclidean(patterns(1)), metadata={"a": [[1]]})
     with pytest.raises(DataNotFoundError, match="`create` makes one"):
         open_store(tmp_path / "nowhere")
@@ -207,9 +207,9 @@ def test_what_does_not_fit_is_said(store: LanceStore, tmp_path: Path) -> None:
 
 def test_models_with_numbers_for_each_pattern_are_refused(tmp_path: Path) -> None:
     stored = patterns(4)
-    with pytest.raises(UndefinedError, match="log_prior"):
+    with pytest.raises(UnsupportedError, match="log_prior"):
         create(tmp_path / "table", ahop.AssociativeMemory(stored, log_prior=torch.zeros(4)))
-    with pytest.raises(UndefinedError, match="weights for each of its patterns"):
+    with pytest.raises(UnsupportedError, match="weights for each of its patterns"):
         create(tmp_path / "table", ahop.AssociativeMemory(stored, ahop.IsolatedSimilarity(4, 6)))
 
 
@@ -227,9 +227,9 @@ def test_a_version_is_patterns_and_model(store: LanceStore, fitted: ahop.Associa
     for old in (store.at(1), open_store(tmp_path / "table", version=1)):
         assert old.version == 1
         assert torch.equal(old.recall(queries).posterior, before.posterior)
-        with pytest.raises(UndefinedError, match="only reads"):
+        with pytest.raises(UnsupportedError, match="only reads"):
             old.remove(torch.tensor([1]))
-        with pytest.raises(UndefinedError, match="only reads"):
+        with pytest.raises(UnsupportedError, match="only reads"):
             old.refresh()
     for open_it in (store.at, lambda number: open_store(tmp_path / "table", version=number)):
         with pytest.raises(InvalidValueError, match="`version` must be one of"):
@@ -362,12 +362,12 @@ def test_filters_that_make_no_sense_are_refused(store: LanceStore) -> None:
         store.recall(patterns(1), where={"colour` IS NULL OR `id": "red"})
     with pytest.raises(InvalidValueError, match="the columns are"):
         store.recall(patterns(1), where={"pattern": 3})
-    with pytest.raises(KindError, match="of the kind string"):
+    with pytest.raises(InvalidTypeError, match="of the kind string"):
         store.recall(patterns(1), where={"colour": 3})
 
 
 def test_filters_name_columns(store: LanceStore, unchecked: None) -> None:
-    with pytest.raises(KindError, match="For some rows"):
+    with pytest.raises(InvalidTypeError, match="For some rows"):
         store.recall(patterns(1), where=torch.arange(3))  # type: ignore[arg-type]
 
 

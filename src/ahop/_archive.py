@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ahop._component import Component
-from ahop.errors import FileFormatError, UndefinedError
+from ahop.errors import FileFormatError, UnsupportedError
 
 FORMAT = 1
 KEY = "ahop"
@@ -95,7 +95,7 @@ def _plain(value: object) -> object:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if callable(value):
-        raise UndefinedError(
+        raise UnsupportedError(
             f"A memory with a function in it, {getattr(value, '__name__', value)!r}, cannot be saved: nothing in a "
             "file can run. Keep the patterns and `memory.state_dict()`, and build it anew with the same function."
         )

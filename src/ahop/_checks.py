@@ -11,7 +11,7 @@ from torch import Tensor
 from ahop._frames import is_column, is_frame, names_of, numbers_of, numbers_of_column
 from ahop._numbers import saturate
 from ahop._typing import Array, Entries, NotTensor, Origins, Patterns, PerPattern, Queries, RowsLike
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 Name = TypeVar("Name", bound=str)
 Part = TypeVar("Part")
@@ -50,7 +50,7 @@ def check_choice(name: str, value: Name, choices: Sequence[Name]) -> Name:
 def check_kind(name: str, value: Part, kind: type) -> Part:
     if not isinstance(value, kind):
         got = f"the class `{value.__name__}`. Call it" if isinstance(value, type) else type(value).__name__
-        raise KindError(f"`{name}` must be of the kind {kind.__name__}; got {got}.")
+        raise InvalidTypeError(f"`{name}` must be of the kind {kind.__name__}; got {got}.")
     return value
 
 
@@ -72,7 +72,7 @@ def as_queries(
     The columns of a frame are put into the order of `dimensions`, the names that the stored patterns have for them.
     """
     if dimensions is None and names_of(queries, name) is not None:
-        raise KindError(
+        raise InvalidTypeError(
             f"`{name}` has names for its columns, and there are none here to put them in order by. Store a frame with "
             f"such names, or pass `{name}.to_numpy()` if the order is that of the stored patterns."
         )
@@ -100,7 +100,7 @@ def as_rows(name: str, rows: Entries, patterns: int) -> Tensor:
     if not tensor.numel():
         return tensor.long()
     if tensor.dtype.is_floating_point or tensor.dtype == torch.bool:
-        raise KindError(
+        raise InvalidTypeError(
             f"`{name}` must be whole numbers, the rows of the stored patterns; got dtype {tensor.dtype}. "
             "To look rows up, take the `nonzero` of a mask: of labels that agree, or of what is to go."
         )
@@ -149,7 +149,7 @@ def as_matrix(name: str, value: RowsLike, dimensions: Sequence[str] | None = Non
     elif isinstance(value, list | tuple):
         value = _from_lists(name, value)
     if not isinstance(value, (Tensor, np.ndarray)):
-        raise KindError(
+        raise InvalidTypeError(
             f"`{name}` must be a numpy array, a torch tensor, a frame or a list of lists; got {type(value).__name__}. "
             f"Pass `numpy.asarray({name}, dtype='float32')`."
         )
@@ -181,7 +181,7 @@ def _as_tensor(name: str, value: Array | Entries) -> Tensor:
     """The same numbers in torch, and the same memory where torch can share it: not if it is read-only or reversed."""
     given = value if isinstance(value, Tensor) else np.asarray(value)
     if given.dtype.is_complex if isinstance(given, Tensor) else given.dtype.kind not in "fiub":
-        raise KindError(f"`{name}` must hold real numbers; got dtype {given.dtype}.")
+        raise InvalidTypeError(f"`{name}` must hold real numbers; got dtype {given.dtype}.")
     if isinstance(given, Tensor):
         return given
     native = np.float64 if given.dtype == np.longdouble else given.dtype.newbyteorder("=")
@@ -199,7 +199,7 @@ def as_numbers(name: str, values: Any) -> NDArray[Any]:
     else:
         found = _from_lists(name, list(values))
     if found.dtype.kind not in "fiub":
-        raise KindError(f"`{name}` must hold numbers; got {found.dtype}.")
+        raise InvalidTypeError(f"`{name}` must hold numbers; got {found.dtype}.")
     if found.ndim not in (1, 2):
         raise ShapeError(f"`{name}` must have shape (n,) or (n, c), for n stored patterns; got {found.shape}.")
     if np.isinf(found).any():

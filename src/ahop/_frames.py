@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ahop.errors import InvalidValueError, KindError
+from ahop.errors import InvalidTypeError, InvalidValueError
 
 # So many names are told in an error.
 TOLD = 5
@@ -79,7 +79,7 @@ def is_column(value: object) -> bool:
 def numbers_of_column(column: Any, name: str) -> NDArray[Any]:
     """The numbers of one column, (n,); NaN where there is none."""
     if _is_words(column):
-        raise KindError(f"`{name}` must hold numbers; got a column of {column.dtype}.")
+        raise InvalidTypeError(f"`{name}` must hold numbers; got a column of {column.dtype}.")
     return _numbers(column)
 
 
@@ -88,7 +88,7 @@ def _table(frame: Any, name: str, names: Sequence[str] | None, places: Sequence[
     words = [place for place, column in zip(places, columns, strict=True) if column is not None and _is_words(column)]
     if words:
         found = told([str(place) if names is None else names[place] for place in words if place is not None])
-        raise KindError(
+        raise InvalidTypeError(
             f"`{name}` must hold numbers; the columns {found} do not. Leave them out, or make numbers of them; "
             f"a column that names the rows becomes `labels=`."
         )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._typing import Entries
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 Label: TypeAlias = str | int
 # Whole numbers beyond those that machines count with are kept as words.
@@ -33,7 +33,9 @@ def _is_label(value: object) -> TypeGuard[Label]:
 def entries(name: str, values: Entries) -> list[Any]:
     """What a list, an array or a column of a frame holds, one entry for each row."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise KindError(f"`{name}` must be a list, an array or a column of a frame; got {type(values).__name__}.")
+        raise InvalidTypeError(
+            f"`{name}` must be a list, an array or a column of a frame; got {type(values).__name__}."
+        )
     if getattr(values, "ndim", 1) != 1 or hasattr(values, "columns"):
         raise ShapeError(f"`{name}` must have one axis, an entry for each row; got {type(values).__name__} with two.")
     if isinstance(values, np.ndarray) and values.dtype.kind in "mM":  # numpy would make bare numbers of dates

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ahop.errors import RoomError
+from ahop.errors import InsufficientMemoryError
 
 
 def free_bytes() -> int | None:
@@ -21,7 +21,7 @@ def free_bytes() -> int | None:
 def check_room(needed: int, what: str) -> None:
     free = free_bytes()
     if free is not None and needed > free:
-        raise RoomError(
+        raise InsufficientMemoryError(
             f"{what} need {needed / 2**30:.1f} GiB and {free / 2**30:.1f} GiB are free. Take fewer patterns at a "
             "time, fewer lifted dimensions (a larger `tolerance`), or a machine with more memory."
         )

@@ -13,11 +13,11 @@ class InvalidValueError(AhopError, ValueError):
     """An argument is outside its range, or an array holds values that have no meaning here."""
 
 
-class KindError(AhopError, TypeError):
+class InvalidTypeError(AhopError, TypeError):
     """An argument is of the wrong kind: a dtype, a class, a missing pair of arguments."""
 
 
-class UndefinedError(AhopError, NotImplementedError):
+class UnsupportedError(AhopError, NotImplementedError):
     """The quantity asked for does not exist for this combination of parts."""
 
 
@@ -37,7 +37,7 @@ class FileFormatError(AhopError, ValueError):
     """A file is not one of ours, is damaged, or was written by a newer release."""
 
 
-class RoomError(AhopError, MemoryError):
+class InsufficientMemoryError(AhopError, MemoryError):
     """What is asked for would not fit into the memory that is free."""
 
 
@@ -45,5 +45,5 @@ class ConflictError(AhopError, RuntimeError):
     """Other writers were in the way, again and again."""
 
 
-class RetryError(AhopError, TimeoutError):
+class UnavailableError(AhopError, TimeoutError):
     """A part of the answer cannot be had at this moment: ask again."""

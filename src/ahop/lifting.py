@@ -7,7 +7,7 @@ from ahop._checks import as_patterns, as_queries, check_count, check_kind, check
 from ahop._numbers import all_finite, lowest
 from ahop._observed import holds_nan, midpoints, quantiles
 from ahop._typing import Array, Patterns, Queries
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.liftings.base import Lifting, refuse_gaps
 from ahop.liftings.cosine import CosineLifting
 from ahop.liftings.dot import DotLifting
@@ -72,7 +72,7 @@ def lift(
         most_dimensions: what a lifted vector may have.
 
     Raises:
-        UndefinedError: it cannot be lifted at all, or not within the tolerance.
+        UnsupportedError: it cannot be lifted at all, or not within the tolerance.
 
     Example:
         >>> lifting = lift(EuclideanSimilarity(), torch.eye(3))
@@ -136,7 +136,7 @@ def _lift(
             return _lift_sum(EvidenceSimilarity(variant), patterns, queries, tolerance, most)
     if isinstance(similarity, DecomposableSimilarity):
         return _lift_sum(similarity, patterns, queries, tolerance, most)
-    raise UndefinedError(
+    raise UnsupportedError(
         f"{similarity!r} is no inner product in any space of useful size: it weighs dimensions by their rank or by "
         "one another, or is known by its scores alone. Fit an additive similarity on the same pairs "
         "(`ahop.fit(patterns, pairs=..., similarity='mixture')`), let it bring the candidates, and rerank them with "
@@ -169,7 +169,7 @@ def _lift_sum(
             if count >= available:
                 break
             count = min(available, int(count * GROWTH) + 1)
-    raise UndefinedError(
+    raise UnsupportedError(
         f"{similarity!r} cannot be lifted within `tolerance`={tolerance:g} of the spread of its scores: with at most "
         f"{most} dimensions the error is {reached:.3g}, and {allowed:.3g} is allowed. Raise the tolerance, or let a "
         "similarity with smooth addends, such as a fitted mixture, bring the candidates and rerank them with this one."
@@ -191,7 +191,7 @@ def _lift_pool(
         if error <= allowed and lifting.size <= most:
             return lifting
         reached, size = min(reached, error), lifting.size
-    raise UndefinedError(
+    raise UnsupportedError(
         f"{pool!r} cannot be lifted within `tolerance`={tolerance:g} of the spread of its scores: with {size} "
         f"dimensions, where {most} may be, the error is {reached:.3g}, and {allowed:.3g} is allowed. Raise the "
         "tolerance, or let one of its members bring the candidates and rerank them with this one."
@@ -213,7 +213,7 @@ def _lift_nuisance(
         if terms == dimensions:
             break
         terms = min(dimensions, max(1, 2 * terms))
-    raise UndefinedError(
+    raise UnsupportedError(
         f"{similarity!r} has a gain that {most} lifted dimensions do not hold: the error is {error:.3g}, and "
         f"{allowed:.3g} is allowed. Raise `tolerance` or `most_dimensions`, or rerank the candidates of a de-biased "
         "distance with it."

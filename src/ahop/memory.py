@@ -30,7 +30,7 @@ from ahop._typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike,
 from ahop.answers import Recall, in_kind_of, labels_at
 from ahop.calibration import UnknownDetector
 from ahop.energy import Energy, FreeEnergy
-from ahop.errors import InvalidValueError, KindError, ShapeError, UndefinedError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.kernels.packing import grown, keep_packed, taken, worth_packing
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated
@@ -200,7 +200,7 @@ class AssociativeMemory(nn.Module):
     def energy(self, queries: RowsLike) -> PerQuery:
         r"""$E(x) = Q(x) - \Psi^*(s)$, (b,)."""
         if self.energy_function is None:
-            raise UndefinedError("This network has no energy (Table 1 of the paper gives none for U-Hop).")
+            raise UnsupportedError("This network has no energy (Table 1 of the paper gives none for U-Hop).")
         checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
         return self.energy_function(checked, self.scores(checked), self.separation, self.modulation)
 
@@ -213,7 +213,7 @@ class AssociativeMemory(nn.Module):
         more = as_queries(patterns, self.patterns, "patterns", self.dimensions)
         named = _labels(patterns, labels, len(more))
         if self.log_prior is not None:
-            raise UndefinedError(
+            raise UnsupportedError(
                 "A memory with a `log_prior` cannot grow: build it anew with a prior for all patterns."
             )
         self._check_labels(named, len(more))
@@ -303,12 +303,12 @@ class AssociativeMemory(nn.Module):
     def _check_labels(self, named: NDArray[np.object_] | None, count: int) -> None:
         """Of patterns that are to be added."""
         if self.labels is not None and named is None and count:
-            raise KindError(
+            raise InvalidTypeError(
                 f"`labels` are needed: those that are stored have labels, such as {self.labels[0]!r}. Pass "
                 f"`labels=[...]`, one for each of the {count} patterns."
             )
         if self.labels is None and named is not None:
-            raise KindError(
+            raise InvalidTypeError(
                 "`labels` cannot be kept: those that are stored have none. Leave them out, `reset_index(drop=True)` "
                 "for a frame; or build the memory with `labels=`."
             )

@@ -13,7 +13,7 @@ from ahop._checks import as_numbers
 from ahop._frames import is_column, is_frame
 from ahop._labels import Label, as_label, entries
 from ahop._typing import Entries, Kind
-from ahop.errors import InvalidValueError, KindError
+from ahop.errors import InvalidTypeError, InvalidValueError
 
 # Something known of each stored pattern: in their order, or by label.
 PerStored: TypeAlias = Entries | Mapping[Any, Any]
@@ -61,7 +61,9 @@ def mass_of(answers: Answers, classes: PerStored) -> ClassMass[Tensor]:
     try:
         known = list(dict.fromkeys(each for each in given if not _is_missing(each)))
     except TypeError as error:
-        raise KindError("`classes` must be words or numbers, one for each pattern; got what cannot be told.") from error
+        raise InvalidTypeError(
+            "`classes` must be words or numbers, one for each pattern; got what cannot be told."
+        ) from error
     number = {each: which for which, each in enumerate(known)}
     codes = torch.tensor([-1 if _is_missing(each) else number[each] for each in given], dtype=torch.long)
     rows, where = _distinct(answers.indices)

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 import ahop
 from ahop import lifting as lifting_module
 from ahop._room import check_room
-from ahop.errors import RoomError, UndefinedError
+from ahop.errors import InsufficientMemoryError, UnsupportedError
 from ahop.lifting import lift
 from ahop.liftings.base import Lifting
 from ahop.liftings.placing import MOST_STEPS, Places
@@ -120,7 +120,7 @@ def test_what_is_an_inner_product_is_lifted_exactly(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in SIMILARITIES if name not in LIFTED and name != "match"])
 def test_what_is_no_inner_product_says_so_and_what_to_do(name: str) -> None:
     case = problem()
-    with pytest.raises(UndefinedError, match="rerank them with this one"):
+    with pytest.raises(UnsupportedError, match="rerank them with this one"):
         lift(SIMILARITIES[name](*case.sizes), case.patterns, case.queries)
 
 
@@ -156,7 +156,7 @@ def test_agreement_of_categories_is_lifted_and_of_numbers_is_not() -> None:
     assert float(error.abs().max()) < 1e-3
     numbers = problem(count=5000, batch=64)
     exact_copies = numbers.patterns[:64]
-    with pytest.raises(UndefinedError, match="cannot be lifted within"):
+    with pytest.raises(UnsupportedError, match="cannot be lifted within"):
         lift(ahop.MatchSimilarity(), numbers.patterns, exact_copies, tolerance=1e-3)
 
 
@@ -165,14 +165,14 @@ def test_agreement_of_categories_is_lifted_and_of_numbers_is_not() -> None:
 )
 def test_patterns_with_gaps_are_refused_with_the_mend(name: str) -> None:
     case = with_gaps(problem(count=12))
-    with pytest.raises(UndefinedError, match="'mixture'"):
+    with pytest.raises(UnsupportedError, match="'mixture'"):
         lift(SIMILARITIES[name](*case.sizes), case.patterns, case.queries)
 
 
 def test_a_distance_lifted_for_complete_queries_refuses_gaps() -> None:
     case = problem()
     lifting = lift(ahop.EuclideanSimilarity(), case.patterns, case.queries)
-    with pytest.raises(UndefinedError, match="gaps=True"):
+    with pytest.raises(UnsupportedError, match="gaps=True"):
         lifting.lift_queries(with_gaps(case, 0.8).queries)
 
 
@@ -230,7 +230,7 @@ def test_what_does_not_fit_is_refused_before_it_is_taken(monkeypatch: pytest.Mon
     case = problem()
     lifting = lift(ahop.DotSimilarity(), case.patterns)
     monkeypatch.setattr("ahop._room.free_bytes", lambda: 100)
-    with pytest.raises(RoomError, match="GiB are free"):
+    with pytest.raises(InsufficientMemoryError, match="GiB are free"):
         lifting.lift_patterns(case.patterns)
     monkeypatch.setattr("ahop._room.free_bytes", lambda: None)
     check_room(2**60, "anything")

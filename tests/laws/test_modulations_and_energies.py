@@ -75,7 +75,7 @@ def test_a_kernel_has_at_least_one_dimension(size: int) -> None:
 
 @pytest.mark.parametrize("name", ["kernel", "narrow kernel", "wide kernel"])
 def test_a_kernel_refuses_what_was_not_observed(name: str) -> None:
-    with pytest.raises(ahop.errors.UndefinedError, match=r"A kernel mixes all dimensions.*Fill them first"):
+    with pytest.raises(ahop.errors.UnsupportedError, match=r"A kernel mixes all dimensions.*Fill them first"):
         MODULATIONS[name](2)(torch.tensor([[1.0, torch.nan]]))
 
 

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop._blocks import blocks
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.kernels.ranked import ranked_scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from tests.catalogue import DECOMPOSABLE, DISCRETE, KNOWS_COMPANY, KNOWS_GAPS, LINEAR, SILENCE_IS_EVIDENCE, SIMILARITIES
@@ -318,7 +318,9 @@ def test_ranked_scores_need_no_more_than_the_addends() -> None:
 def test_a_similarity_that_does_not_know_gaps_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     case = gapped()
     monkeypatch.setattr(ahop.DotSimilarity, "partial", Similarity.partial)
-    with pytest.raises(UndefinedError, match=r"DotSimilarity\(\) does not say.*not observed \(NaN\)\. Fill them first"):
+    with pytest.raises(
+        UnsupportedError, match=r"DotSimilarity\(\) does not say.*not observed \(NaN\)\. Fill them first"
+    ):
         ahop.DotSimilarity()(case.patterns, case.queries)
 
 

@@ -192,7 +192,7 @@ def test_curvature_is_the_slope_of_the_weights(separation: Separation) -> None:
 @every_separation
 def test_a_separation_without_curvature_says_so(separation: Separation) -> None:
     if separation not in CURVED:
-        with pytest.raises(ahop.errors.UndefinedError, match="no curvature of this form; fit with `Softmax`"):
+        with pytest.raises(ahop.errors.UnsupportedError, match="no curvature of this form; fit with `Softmax`"):
             separation.curvature(torch.ones(1, 2))
 
 

@@ -388,7 +388,7 @@ def test_a_bias_alone_is_exactly_known() -> None:
     ids=repr,
 )
 def test_a_likelihood_that_is_not_known_is_not_made_up(variant: Variant) -> None:
-    with pytest.raises(ahop.errors.UndefinedError, match=r"no closed-form likelihood\. Learn one from its samples"):
+    with pytest.raises(ahop.errors.UnsupportedError, match=r"no closed-form likelihood\. Learn one from its samples"):
         variant.log_likelihood(torch.zeros(2, 3), torch.zeros(1, 3))
 
 

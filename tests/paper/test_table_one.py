@@ -30,7 +30,7 @@ from ahop import (
     iterate,
     zoo,
 )
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.separations.base import Separation
 from tests.paper.worlds import few, gaussian, uniform_patterns
 
@@ -278,7 +278,7 @@ def test_u_hop_gives_all_weight_to_the_nearest_in_manhattan_distance() -> None:
 
 
 def test_u_hop_has_no_energy() -> None:
-    with pytest.raises(UndefinedError, match="no energy"):
+    with pytest.raises(UnsupportedError, match="no energy"):
         zoo.u_hop(PATTERNS).energy(QUERIES)
 
 

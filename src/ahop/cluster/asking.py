@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ahop import _optional
 from ahop.cluster.answers import Answer
 from ahop.cluster.replicas import Replica, Team
-from ahop.errors import AhopError, RetryError
+from ahop.errors import AhopError, UnavailableError
 
 # Blocks that are on their way at the same time: shards need not wait for the merge.
 AHEAD = 3
@@ -26,7 +26,7 @@ class Patience:
     """How long to wait, in seconds.
 
     Attributes:
-        answer: for the answers of all shards to a block of queries; then `RetryError`.
+        answer: for the answers of all shards to a block of queries; then `UnavailableError`.
         replica: for one replica, before another is asked the same.
         start: for shards to be read and indexed.
     """
@@ -126,7 +126,7 @@ class _Block:
             return True
         except errors.RayTaskError as error:
             cause = getattr(error, "cause", None)
-            if isinstance(cause, RetryError):
+            if isinstance(cause, UnavailableError):
                 self._failures[asked.shard] = cause
                 return False
             if isinstance(cause, AhopError):
@@ -145,11 +145,11 @@ class _Block:
                 self._asked.append(self._ask(asked.shard, besides=asked.replica))
                 waiting.append(asked.shard)
 
-    def _retry(self) -> RetryError:
+    def _retry(self) -> UnavailableError:
         missing = [shard for shard in range(len(self._teams)) if shard not in self._answers]
         reasons = {type(self._failures[shard]).__name__ for shard in missing if shard in self._failures}
         why = f" ({', '.join(sorted(reasons))})" if reasons else ""
-        return RetryError(
+        return UnavailableError(
             f"Shards {missing} of {len(self._teams)} did not answer within {self._patience.answer:g} seconds{why}. "
             "They are started anew: retry in a moment."
         )

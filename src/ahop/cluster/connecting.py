@@ -20,7 +20,7 @@ from ahop.cluster.options import ShardOptions
 from ahop.cluster.recalling import Recaller
 from ahop.cluster.shares import as_store
 from ahop.cluster.starting import Generation
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.stores.lance import LanceStore, open_store
 from ahop.stores.places import Address
 
@@ -118,7 +118,7 @@ class Cluster(Recaller):
         generation = self._generation
         while not generation.hold():
             if self._is_closed:
-                raise UndefinedError("This cluster was closed. `connect` again.")
+                raise UnsupportedError("This cluster was closed. `connect` again.")
             generation = self._generation
         try:
             yield generation

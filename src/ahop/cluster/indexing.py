@@ -6,7 +6,7 @@ from pathlib import Path
 from ahop.cluster.exhaustive import ExhaustiveIndex
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shares import Share
-from ahop.errors import FileFormatError, InvalidValueError, KindError, UndefinedError
+from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.indexes.calibrating import EXACT_COUNT, calibrate
 from ahop.indexes.candidates import lift_for_candidates
 from ahop.indexes.exact import ExactIndex
@@ -38,12 +38,12 @@ def _built(memory: AssociativeMemory, options: ShardOptions) -> RerankedIndex | 
     """Inner products where the similarity has a lifting, by an engine where rows are very many; else all scores."""
     if len(memory) > EXACT_COUNT:
         # Nothing to calibrate with, or no engine finds enough: looking at all rows is slower, and right.
-        with suppress(KindError, UndefinedError):
+        with suppress(InvalidTypeError, UnsupportedError):
             return calibrate(memory, target=options.target, tolerance=options.tolerance, candidates=options.candidates)
     stored = memory.modulation(memory.patterns).detach()
     try:
         lifting = lift_for_candidates(memory.similarity, stored, None, gaps=options.gaps, tolerance=options.tolerance)
-    except UndefinedError:
+    except UnsupportedError:
         return ExhaustiveIndex(memory)
     return RerankedIndex(memory, lifting, ExactIndex(lifted(memory, lifting)), options.candidates)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ahop import _optional
 from ahop._checks import check_count
-from ahop.errors import DataNotFoundError, FileFormatError, KindError, ShapeError
+from ahop.errors import DataNotFoundError, FileFormatError, InvalidTypeError, ShapeError
 from ahop.stores.places import Address, Place
 
 
@@ -59,7 +59,7 @@ class QueryTable:
         self.columns = list(columns) if columns is not None else _query_columns(schema, id_column)
         missing = [name for name in self.columns if name not in schema.names]
         if missing or not self.columns:
-            raise KindError(f"`columns` must be columns of `{path}`, which has {schema.names}; got {columns}.")
+            raise InvalidTypeError(f"`columns` must be columns of `{path}`, which has {schema.names}; got {columns}.")
 
     def blocks(self, rows: int) -> list[Block]:
         """All rows in blocks of at most so many, none of which crosses a group of rows of a file."""
@@ -132,7 +132,9 @@ def _group(file: str, group: int, columns: tuple[str, ...]) -> Any:
 def _query_columns(schema: Any, id_column: str) -> list[str]:
     lists = [field.name for field in schema if _is_list(field.type)]
     if len(lists) > 1:
-        raise KindError(f"The table has several columns of lists, {lists}: name the one of queries by `columns`.")
+        raise InvalidTypeError(
+            f"The table has several columns of lists, {lists}: name the one of queries by `columns`."
+        )
     types = _optional.pyarrow().types
     numbers = [
         field.name

@@ -10,7 +10,7 @@ from ahop.cluster.answers import Answer
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shard import Shard
 from ahop.cluster.shares import Share
-from ahop.errors import RetryError
+from ahop.errors import UnavailableError
 
 
 @final
@@ -39,7 +39,7 @@ class Keeper:
         if self._shard is None:
             self._load()
         if self._shard is None:
-            raise RetryError(f"{self._share} cannot be read: {self._failure} Ask again.") from self._failure
+            raise UnavailableError(f"{self._share} cannot be read: {self._failure} Ask again.") from self._failure
         return self._shard
 
     def _load(self) -> None:

@@ -21,7 +21,7 @@ from ahop.cluster.local import Shards
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.recalling import Recaller
 from ahop.cluster.shares import as_store
-from ahop.errors import InvalidValueError, RetryError
+from ahop.errors import InvalidValueError, UnavailableError
 from ahop.stores.flushing import flush
 from ahop.stores.lance import LanceStore
 from ahop.stores.places import Address
@@ -149,7 +149,7 @@ def _match(recaller: Recaller, table: QueryTable, block: Block, k: int, folder: 
 def _patiently(recaller: Recaller, queries: NDArray[Any], k: int) -> Recall[NDArray[Any]]:
     """A job of hours outlives a machine that takes minutes to come back."""
     for _ in range(TRIALS - 1):
-        with suppress(RetryError):
+        with suppress(UnavailableError):
             return recaller.recall(queries, k)
     return recaller.recall(queries, k)
 

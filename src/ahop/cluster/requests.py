@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 MOST_BYTES, MOST_QUERIES, MOST_ANSWERS, MOST_VALUES = 8 * 2**20, 1024, 1000, 10_000
 KNOWN = {"queries", "k", "where"}
@@ -34,7 +34,7 @@ def read_question(body: bytes, dimensions: int) -> Question:
     except (ValueError, RecursionError) as error:
         raise InvalidValueError(f"The body must be JSON; it cannot be read: {error}.") from None
     if not isinstance(asked, dict):
-        raise KindError(f'The body must be an object such as {{"queries": [[0.5, null]]}}; got {_kind(asked)}.')
+        raise InvalidTypeError(f'The body must be an object such as {{"queries": [[0.5, null]]}}; got {_kind(asked)}.')
     unknown = sorted(set(asked) - KNOWN)
     if unknown:
         raise InvalidValueError(f"The body may have {sorted(KNOWN)}; got {unknown[:5]!r}.")
@@ -43,7 +43,9 @@ def read_question(body: bytes, dimensions: int) -> Question:
 
 def _queries(rows: Any, dimensions: int) -> NDArray[np.float32]:
     if not isinstance(rows, list):
-        raise KindError(f"`queries` must be a list of queries, each a list of {dimensions} numbers; got {_kind(rows)}.")
+        raise InvalidTypeError(
+            f"`queries` must be a list of queries, each a list of {dimensions} numbers; got {_kind(rows)}."
+        )
     if len(rows) > MOST_QUERIES:
         raise ShapeError(f"`queries` must be at most {MOST_QUERIES} in a request; got {len(rows)}. Send several.")
     for row in rows:
@@ -58,7 +60,7 @@ def _number(value: Any) -> float:
     if value is None:
         return float("nan")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise KindError(f"`queries` must hold numbers, or null where nothing was observed; got {_kind(value)}.")
+        raise InvalidTypeError(f"`queries` must hold numbers, or null where nothing was observed; got {_kind(value)}.")
     edge = float(np.finfo(np.float32).max)
     if isinstance(value, int):
         return float(max(min(value, int(edge)), -int(edge)))
@@ -79,14 +81,16 @@ def _where(value: Any) -> dict[str, Any] | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise KindError(f"`where` must name columns and the values that they may have; got {_kind(value)}.")
+        raise InvalidTypeError(f"`where` must name columns and the values that they may have; got {_kind(value)}.")
     for wanted in value.values():
         several = wanted if isinstance(wanted, list) else [wanted]
         if len(several) > MOST_VALUES:
             raise ShapeError(f"`where` must have at most {MOST_VALUES} values for a column; got {len(several)}.")
         for each in several:
             if isinstance(each, dict | list):
-                raise KindError(f"`where` must have words, numbers, or true and false as values; got {_kind(each)}.")
+                raise InvalidTypeError(
+                    f"`where` must have words, numbers, or true and false as values; got {_kind(each)}."
+                )
     return value
 
 

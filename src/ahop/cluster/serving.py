@@ -19,7 +19,7 @@ from ahop.cluster.recalling import View
 from ahop.cluster.replicas import Team
 from ahop.cluster.requests import MOST_BYTES, read_question
 from ahop.cluster.shares import Share
-from ahop.errors import AhopError, InvalidValueError, RetryError, UndefinedError
+from ahop.errors import AhopError, InvalidValueError, UnavailableError, UnsupportedError
 from ahop.stores.lance import LanceStore, open_store
 from ahop.stores.places import Address
 
@@ -61,7 +61,7 @@ class Door:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"The body may have {MOST_BYTES} bytes."}, {}
         try:
             return HTTPStatus.OK, await asyncio.get_running_loop().run_in_executor(self._pool, self._recall, body), {}
-        except RetryError as error:
+        except UnavailableError as error:
             return HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)}, {"Retry-After": str(COME_BACK)}
         except AhopError as error:
             return HTTPStatus.BAD_REQUEST, {"error": str(error)}, {}
@@ -114,7 +114,7 @@ class Service:
         self.cluster, self.url = cluster, f"http://{host}:{port}"
         self._doors, self._name, self._serve = check_count("doors", doors), name, _optional.ray_serve()
         if self._serve.status().proxies:  # it would go on as it was started, on whatever address that was
-            raise UndefinedError("Ray Serve is running in this Ray already: close that service, or take another Ray.")
+            raise UnsupportedError("Ray Serve is running in this Ray already: close that service, or take another Ray.")
         self._serve.start(http_options={"host": host, "port": port})
         self._open()
 
@@ -177,7 +177,7 @@ def serve(
 
     Raises:
         InvalidValueError: another process listens on this port.
-        UndefinedError: Ray Serve is running in this Ray already.
+        UnsupportedError: Ray Serve is running in this Ray already.
     """
     _refuse_taken(host, port)
     chosen = patience or Patience(answer=10.0)  # who waits at a door would rather be told to come back

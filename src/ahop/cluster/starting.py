@@ -12,7 +12,7 @@ from ahop.cluster.options import ShardOptions
 from ahop.cluster.recalling import View
 from ahop.cluster.replicas import Team
 from ahop.cluster.shares import Share, shares_of
-from ahop.errors import AhopError, RetryError
+from ahop.errors import AhopError, UnavailableError
 from ahop.stores.lance import LanceStore
 
 # For a word about each shard, in seconds.
@@ -89,7 +89,7 @@ class Generation:
         while waiting:
             ready, waiting = ray.wait(waiting, num_returns=1, timeout=max(0.0, until - time.monotonic()))
             if not ready:
-                raise RetryError(
+                raise UnavailableError(
                     f"{len(waiting)} shards were not there within {self.patience.start:g} seconds. Each needs {cpus:g} "
                     "CPUs that are free, and time to read its rows: add machines, or give fewer `shards`, fewer "
                     "`cpus`, or more time by `patience`."

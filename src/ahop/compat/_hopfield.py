@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ahop.compat._core import HopfieldCore
 from ahop.compat._facts import Facts
-from ahop.errors import InvalidValueError, KindError
+from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.modulations.base import Modulation
 from ahop.nn.association import Associated, Association
 from ahop.nn.settling import Settling
@@ -199,7 +199,7 @@ class Hopfield(Facts):
         """State, stored pattern and projection, normalised, batch first; and whether there was none."""
         given = [data] * 3 if isinstance(data, Tensor) else list(data)
         if len(given) != 3:
-            raise KindError(
+            raise InvalidTypeError(
                 "`input` must be one tensor, or three: stored pattern, state pattern, pattern projection; "
                 f"got {len(given)}."
             )
@@ -243,7 +243,9 @@ def _numbers(name: str, given: Numbers) -> float | list[float]:
     if isinstance(given, Tensor):
         return [float(each) for each in given.detach()] if given.ndim else float(given.detach())
     if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise KindError(f"`{name}` must be a number or a tensor with one for each head; got {type(given).__name__}.")
+        raise InvalidTypeError(
+            f"`{name}` must be a number or a tensor with one for each head; got {type(given).__name__}."
+        )
     return float(given)
 
 

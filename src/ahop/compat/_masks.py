@@ -5,7 +5,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from ahop.errors import KindError, ShapeError
+from ahop.errors import InvalidTypeError, ShapeError
 
 
 def present_of(padding: Tensor | None, batch: int, count: int) -> Tensor | None:
@@ -14,7 +14,7 @@ def present_of(padding: Tensor | None, batch: int, count: int) -> Tensor | None:
         return None
     ignored = _as_bool("stored_pattern_padding_mask", padding)
     if ignored.dtype != torch.bool:
-        raise KindError(
+        raise InvalidTypeError(
             f"`stored_pattern_padding_mask` must be boolean, True for what to ignore; got dtype {padding.dtype}."
         )
     if padding.numel() != batch * count or padding.shape[-1] != count:
@@ -42,7 +42,7 @@ def pairs_of(mask: Tensor | None, shape: tuple[int, int, int, int]) -> tuple[Ten
     if given.dtype == torch.bool:
         return ~given, None
     if not given.dtype.is_floating_point:
-        raise KindError(f"`association_mask` must be boolean or hold numbers to add; got dtype {mask.dtype}.")
+        raise InvalidTypeError(f"`association_mask` must be boolean or hold numbers to add; got dtype {mask.dtype}.")
     return None, given
 
 

@@ -11,7 +11,7 @@ from ahop._checks import check_count
 from ahop.compat._core import STD
 from ahop.compat._hopfield import Hopfield, Inputs, Numbers
 from ahop.compat._owning import Owning, expanded
-from ahop.errors import KindError
+from ahop.errors import InvalidTypeError
 from ahop.modulations.base import Modulation
 from ahop.separations.base import Separation
 from ahop.similarities.base import Similarity
@@ -127,7 +127,7 @@ class HopfieldPooling(Owning[Inputs]):
     def _prepared(self, data: Inputs) -> list[Tensor]:
         given = [data] * 2 if isinstance(data, Tensor) else list(data)
         if len(given) != 2:
-            raise KindError(
+            raise InvalidTypeError(
                 f"`input` must be one tensor, or two: stored pattern, pattern projection; got {len(given)}."
             )
         return [given[0], expanded(self.pooling_weights, given[0], self.batch_first), given[1]]

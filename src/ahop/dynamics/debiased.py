@@ -9,7 +9,7 @@ from typing_extensions import override
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
 from ahop.energy import FreeEnergy
-from ahop.errors import KindError
+from ahop.errors import InvalidTypeError
 from ahop.memory import AssociativeMemory
 from ahop.separations.softmax import Softmax
 from ahop.similarities.unified import UnifiedSimilarity
@@ -34,7 +34,9 @@ class DebiasedReadout(Dynamics):
     def of(cls, memory: AssociativeMemory) -> "DebiasedReadout":
         """The dynamics that belongs to a memory with a unified similarity."""
         if not isinstance(memory.similarity, UnifiedSimilarity):
-            raise KindError(f"A de-biased readout needs a `UnifiedSimilarity`; this memory has {memory.similarity!r}.")
+            raise InvalidTypeError(
+                f"A de-biased readout needs a `UnifiedSimilarity`; this memory has {memory.similarity!r}."
+            )
         similarity = memory.similarity
         return cls((similarity.slope / (2 * similarity.precision)).detach().to(memory.patterns))
 

@@ -10,7 +10,7 @@ from ahop._checks import check_positive
 from ahop._observed import holds_nan
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.memory import AssociativeMemory
 
 
@@ -32,7 +32,7 @@ class GradientDescent(Dynamics):
     @override
     def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
         if holds_nan(states):
-            raise UndefinedError(
+            raise UnsupportedError(
                 "A coordinate that was not observed (NaN) has no place to descend from. Start from "
                 "`memory.retrieve(queries)`."
             )

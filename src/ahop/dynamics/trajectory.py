@@ -10,7 +10,7 @@ from ahop._observed import filled
 from ahop._typing import Array, Origins, Queries
 from ahop.dynamics.base import Dynamics, known_kept
 from ahop.dynamics.readout import Readout
-from ahop.errors import KindError, ShapeError
+from ahop.errors import InvalidTypeError, ShapeError
 from ahop.memory import AssociativeMemory
 
 
@@ -84,7 +84,9 @@ def iterate(
 def _checked_mask(known: Array, queries: Queries) -> Tensor:
     mask = torch.as_tensor(known, device=queries.device)
     if mask.dtype != torch.bool:
-        raise KindError(f"`known` must be boolean, True where the query is to be trusted; got dtype {mask.dtype}.")
+        raise InvalidTypeError(
+            f"`known` must be boolean, True where the query is to be trusted; got dtype {mask.dtype}."
+        )
     try:
         return mask.expand(queries.shape)
     except RuntimeError as error:

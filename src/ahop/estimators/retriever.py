@@ -16,7 +16,7 @@ from torch import Tensor
 from ahop._blocks import blocks
 from ahop._checks import check_choice, check_count
 from ahop._numbers import lowest
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.estimators._posterior import log_posterior
 from ahop.estimators._threads import threads
 from ahop.estimators._validation import by_name, checked_rows, dense
@@ -242,7 +242,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 
 def _fitted(corruption: Any) -> Any:
     if not hasattr(corruption, "memory_"):
-        raise KindError(
+        raise InvalidTypeError(
             "`corruption` must be None, the name of a metric, or a `CorruptionModel` that was fitted; "
             f"got {corruption!r}. Call its `fit(copies, origins)` first; a search forgets that unless the model is "
             "frozen, `sklearn.frozen.FrozenEstimator(model)`."

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ahop._numbers import distinct
-from ahop.errors import KindError
+from ahop.errors import InvalidTypeError
 from ahop.fitting.convex import ConvexSolver
 from ahop.fitting.lesson import Lesson
 from ahop.fitting.nuisance import fit_nuisance
@@ -77,7 +77,7 @@ def own_candidates(brought: Sequence[object]) -> list[Candidate]:
             name = getattr(each, "__name__", type(each).__name__)
             similarity = CallableSimilarity(each, name)
         else:
-            raise KindError(
+            raise InvalidTypeError(
                 f"`candidates` must be similarities, or functions (patterns, queries) -> scores; got {each!r}. To "
                 "choose among those of ahop, name them by `similarity`."
             )
@@ -200,7 +200,7 @@ SNV, DIFFERENCE = SNVTransform(), DifferenceTransform()
 CANDIDATES = (
     Candidate("mixture", _mixture),
     Candidate("additive", _additive(rank=1)),
-    Candidate("additive by dimension", _additive(rank=4), suits=_fills_tables),
+    Candidate("additive_per_dimension", _additive(rank=4), suits=_fills_tables),
     Candidate("debiased", debiased),
     Candidate("euclidean", lambda lesson: EuclideanSimilarity(), is_fixed=True),
     Candidate("nuisance", _nuisance, suits=_is_whole),

@@ -12,7 +12,7 @@ from ahop._blocks import blocks
 from ahop._checks import check_count, check_not_negative, check_positive
 from ahop._observed import holds_nan
 from ahop._typing import Scores
-from ahop.errors import InvalidValueError, KindError
+from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.losses import fenchel_young_loss
 from ahop.fitting.pairs import Source
 from ahop.fitting.report import FitReport
@@ -63,7 +63,7 @@ class ConvexSolver:
     def solve(self, memory: AssociativeMemory, source: Source, progress: bool) -> FitReport:
         similarity = memory.similarity
         if not isinstance(similarity, LinearSimilarity):
-            raise KindError(
+            raise InvalidTypeError(
                 f"The convex solver needs a similarity that is linear in its coefficients; {similarity!r} is not. "
                 "Use `solver='adam'`."
             )

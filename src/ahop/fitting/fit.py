@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from ahop._checks import as_group_names, check_choice, check_count
 from ahop._typing import Entries, RowsLike
-from ahop.errors import InvalidValueError, KindError
+from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.auto import choose, describe_corruption, lesson_of, wanted_candidates
 from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
 from ahop.fitting.convex import ConvexSolver
@@ -54,7 +54,7 @@ def fit(
         similarity: "auto", the default for bare patterns, compares what can be learned, and the metrics that
             practitioners use, on pairs whose origins were held out; takes the best, or a pool of several that does
             better, and calibrates it. Or the name of one of them, or several names to choose among: "mixture",
-            "additive", "additive by dimension", "nuisance", "footprint", "debiased", "euclidean", "manhattan", "dot",
+            "additive", "additive_per_dimension", "nuisance", "footprint", "debiased", "euclidean", "manhattan", "dot",
             "cosine", "correlation", "sorensen" and others that the documentation lists.
         candidates: metrics of your own, to be tried and pooled beside ours: similarities, or functions of (patterns,
             queries) that answer scores (b, n), larger for closer. They need not be probabilities.
@@ -76,18 +76,18 @@ def fit(
     """
     bare = not isinstance(memory, AssociativeMemory)
     if isinstance(memory, AssociativeMemory) and labels is not None:
-        raise KindError("`labels` are for bare patterns: a memory has its own. Build it with `labels=`.")
+        raise InvalidTypeError("`labels` are for bare patterns: a memory has its own. Build it with `labels=`.")
     fitted = memory.copy() if isinstance(memory, AssociativeMemory) else AssociativeMemory(memory, labels=labels)
     check_count("samples", samples)
     started = time.perf_counter()
     if similarity is not None or candidates or (bare and solver is None):
         if solver is not None:
-            raise KindError(
+            raise InvalidTypeError(
                 "`similarity` and `candidates` bring their own fit; leave `solver` out, or give a memory with a "
                 "similarity."
             )
         if callable(candidates):
-            raise KindError("`candidates` must be a list: write `candidates=[metric]`, also for one.")
+            raise InvalidTypeError("`candidates` must be a list: write `candidates=[metric]`, also for one.")
         given = ["auto"] if similarity is None else [similarity] if isinstance(similarity, str) else list(similarity)
         names = [check_choice("similarity", name, SIMILARITIES) for name in given]
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
@@ -157,14 +157,16 @@ def _solve(
     progress: bool,
 ) -> FitReport:
     if groups is not None:
-        raise KindError("`groups` need a similarity that is learned by name, such as `similarity='auto'`.")
+        raise InvalidTypeError("`groups` need a similarity that is learned by name, such as `similarity='auto'`.")
     chosen = _chosen(solver, memory)
     # What was learned about the scores of another similarity does not hold for this one's.
     memory.detector, memory.group_names, memory.by_group = None, [], nn.ModuleList()
     if not isinstance(chosen, SeparationSolver):
         return chosen.solve(memory, PairSource(memory, pairs, variant, samples, seed), progress)
     if pairs is not None or variant is not None:
-        raise KindError("The separation solver looks at the stored patterns alone; give it no pairs and no variant.")
+        raise InvalidTypeError(
+            "The separation solver looks at the stored patterns alone; give it no pairs and no variant."
+        )
     return chosen.solve(memory, progress)
 
 
@@ -174,5 +176,7 @@ def _chosen(solver: str | Solver | None, memory: AssociativeMemory) -> Solver:
     if isinstance(solver, str):
         return SOLVERS[check_choice("solver", solver, tuple(SOLVERS))]()
     if not isinstance(solver, tuple(SOLVERS.values())):
-        raise KindError(f"`solver` must be {', '.join(map(repr, SOLVERS))} or one of their classes; got {solver!r}.")
+        raise InvalidTypeError(
+            f"`solver` must be {', '.join(map(repr, SOLVERS))} or one of their classes; got {solver!r}."
+        )
     return solver

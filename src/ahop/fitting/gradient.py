@@ -7,7 +7,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ahop._checks import check_count, check_positive
-from ahop.errors import KindError
+from ahop.errors import InvalidTypeError
 from ahop.fitting.losses import fenchel_young_loss
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.report import FitReport
@@ -35,7 +35,9 @@ class AdamSolver:
     def solve(self, memory: AssociativeMemory, source: PairSource, progress: bool) -> FitReport:
         parameters = list(memory.parameters())
         if not parameters:
-            raise KindError(f"There is nothing to fit: {memory.similarity!r} and the other parts have no parameters.")
+            raise InvalidTypeError(
+                f"There is nothing to fit: {memory.similarity!r} and the other parts have no parameters."
+            )
         optimiser = torch.optim.Adam(parameters, lr=self.learning_rate)
         losses, seen = [], 0
         with torch.enable_grad(), tqdm(range(self.epochs), desc="fit", unit="epoch", disable=not progress) as epochs:

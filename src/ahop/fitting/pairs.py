@@ -8,7 +8,7 @@ from torch import Generator
 from ahop._checks import as_origins, as_queries, check_kind
 from ahop._labels import rows_named
 from ahop._typing import Entries, RowsLike
-from ahop.errors import InvalidValueError, KindError
+from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.memory import AssociativeMemory
 from ahop.variants.base import Pairs, Variant
 
@@ -43,7 +43,9 @@ class PairSource:
         may_be_empty: bool = False,
     ) -> None:
         if (pairs is None) == (variant is None):
-            raise KindError("Give `fit` either `pairs=(origins, copies)` or a `variant` to draw pairs from, not both.")
+            raise InvalidTypeError(
+                "Give `fit` either `pairs=(origins, copies)` or a `variant` to draw pairs from, not both."
+            )
         self.memory, self.samples = memory, samples
         self.variant = None if variant is None else check_kind("variant", variant, Variant)
         self.generator = Generator().manual_seed(seed)
@@ -62,7 +64,7 @@ def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Entries, RowsLike],
     if isinstance(pairs, Pairs):
         pairs = pairs.origins, pairs.queries
     if not isinstance(pairs, tuple | list) or len(pairs) != 2:
-        raise KindError(f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}.")
+        raise InvalidTypeError(f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}.")
     origins, copies = pairs
     queries = as_queries(copies, memory.patterns, "copies", memory.dimensions)
     if not len(queries) and not may_be_empty:

@@ -11,8 +11,8 @@ from ahop.fitting.posterior import Posterior, Rivals, fit_posterior
 
 # What a unit of weight costs, in pairs' log-losses, where each member's scores are calibrated by themselves.
 PENALTY = 1.0
-# Who is farther behind the best than this, in mean log-loss, is not asked; but what the user brought is, if its log-loss
-# is at most this share of that of a guess.
+# Candidates farther behind the best than this, in mean log-loss, are left out. Those that the user brought are left out
+# only if their log-loss is more than this share of that of a guess.
 WITHIN, OF_A_GUESS = 1.0, 0.5
 # By how much a member must make the loss of all pairs fall, times the root of their number, as chance would: a member
 # costs time at every recall. A pool must do better than the best alone by so much.
@@ -37,9 +37,7 @@ class Pool:
     worth: list[float]
 
 
-def fit_pool(
-    rivals: Rivals, trust: Tensor, first: int, losses: Sequence[float], brought: Collection[int] = ()
-) -> Pool:
+def fit_pool(rivals: Rivals, trust: Tensor, first: int, losses: Sequence[float], brought: Collection[int] = ()) -> Pool:
     """Weights of all candidates at once, most of them zero; then, one by one, those go that bring too little.
 
     Args:

@@ -7,7 +7,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ahop._checks import check_count, check_positive
-from ahop.errors import KindError
+from ahop.errors import InvalidTypeError
 from ahop.fitting.losses import separation_loss
 from ahop.fitting.report import FitReport
 from ahop.memory import AssociativeMemory
@@ -33,9 +33,11 @@ class SeparationSolver:
     def solve(self, memory: AssociativeMemory, progress: bool) -> FitReport:
         modulation = memory.modulation
         if not isinstance(modulation, KernelModulation):
-            raise KindError(f"The separation solver trains a `KernelModulation`; this memory has {modulation!r}.")
+            raise InvalidTypeError(
+                f"The separation solver trains a `KernelModulation`; this memory has {modulation!r}."
+            )
         if len(memory) < 2:
-            raise KindError("The separation solver needs at least two patterns to spread apart; got one.")
+            raise InvalidTypeError("The separation solver needs at least two patterns to spread apart; got one.")
         patterns = memory.patterns[: self.patterns]
         optimiser = torch.optim.Adam([modulation.kernel], lr=self.learning_rate)
         losses = []

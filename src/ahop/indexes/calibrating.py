@@ -11,7 +11,7 @@ from torch import Tensor
 from ahop._checks import check_count, check_positive, check_rate
 from ahop._numbers import distinct
 from ahop._typing import Entries, RowsLike
-from ahop.errors import KindError, UndefinedError
+from ahop.errors import InvalidTypeError, UnsupportedError
 from ahop.fitting.pairs import GivenPairs, PairSource
 from ahop.indexes.candidates import lift_for_candidates
 from ahop.indexes.exact import ExactIndex
@@ -123,14 +123,14 @@ def calibrate(
         samples: queries to measure with.
 
     Raises:
-        UndefinedError: no setting reaches the target within the budget.
+        UnsupportedError: no setting reaches the target within the budget.
     """
     check_rate("target", target)
     if budget is not None:
         check_positive("budget", budget)
     drawn = _given(memory, pairs, variant, seed, check_count("samples", samples))
     if drawn is None:
-        raise KindError(
+        raise InvalidTypeError(
             "The memory's similarity draws no queries of its own: give `pairs=(origins, copies)` or a `variant`."
         )
     lifting = _lifting(memory, drawn, tolerance, candidate_similarity)
@@ -139,7 +139,7 @@ def calibrate(
     right = asked.recall(drawn.queries).indices[:, 0] == drawn.origins
     sample, origins = asked._asked(drawn.queries[right]), drawn.origins[right]
     if not len(sample):
-        raise UndefinedError("An exhaustive search finds none of the origins: there is nothing to calibrate for.")
+        raise UnsupportedError("An exhaustive search finds none of the origins: there is nothing to calibrate for.")
     chosen = kinds or [kind for kind in ("scan", "ivf_pq", "hnsw") if kind != "hnsw" or len(vectors) <= GRAPH_ROWS]
     fitting: Sequence[Geometry] = geometries or ("augmented", "inner")
     if geometries is None and lifting.is_distance and memory.log_prior is None:
@@ -161,7 +161,7 @@ def calibrate(
     allowed = [each for each in points if each.hit >= target and (budget is None or each.seconds <= budget)]
     if not allowed:
         reached = max(points, key=lambda each: each.hit)
-        raise UndefinedError(
+        raise UnsupportedError(
             f"No setting finds {target:.3f} of the origins{'' if budget is None else f' in {budget:g} s a query'}: "
             f"{best.kind}, {best.geometry}, found {reached.hit:.3f} in {reached.seconds:.2g} s. Use an `ExactIndex`, "
             "more `candidates`, a smaller `tolerance`, or a lower `target`."

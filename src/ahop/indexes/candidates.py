@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from ahop._typing import Queries
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.lifting import WEIGHED, lift
 from ahop.liftings.base import Lifting
 from ahop.liftings.moved import MovedLifting
@@ -22,16 +22,16 @@ def lift_for_candidates(
     """The lifting of a similarity; of a pool with members that have none, that of the others.
 
     Raises:
-        UndefinedError: nothing in it can be lifted.
+        UnsupportedError: nothing in it can be lifted.
     """
     try:
         return lift(similarity, patterns, queries, tolerance=tolerance, gaps=gaps)
-    except UndefinedError as error:
+    except UnsupportedError as error:
         if not _holds_pool(similarity):
             raise
         found = _of_members(similarity, _some(patterns), queries, tolerance, gaps)
         if found is None:
-            raise UndefinedError(
+            raise UnsupportedError(
                 f"No member of {similarity!r} can be lifted, so none can bring candidates. Add a member that can, such "
                 "as a fitted mixture, or give one as `candidate_similarity`; exact scores of the pool rerank them."
             ) from error
@@ -64,7 +64,7 @@ def _of_members(
         return base and TransformedLifting(base, transform)
     try:
         return lift(similarity, patterns, queries, tolerance=tolerance, gaps=gaps)
-    except UndefinedError:
+    except UnsupportedError:
         return None
 
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from ahop import _optional
 from ahop._checks import check_choice, check_count
 from ahop._room import check_room
-from ahop.errors import InvalidValueError, UndefinedError
+from ahop.errors import InvalidValueError, UnsupportedError
 from ahop.indexes import building
 from ahop.indexes.base import Found, Index
 from ahop.indexes.building import CODES, LINKS, ROWS_OF_CODES
@@ -140,7 +140,7 @@ class FaissIndex(Index):
     def with_effort(self, effort: int) -> "FaissIndex":
         """The same rows, searched harder or less hard."""
         if self.kind == "scan":
-            raise UndefinedError("A scan looks at every row; there is no effort to choose.")
+            raise UnsupportedError("A scan looks at every row; there is no effort to choose.")
         other = self.__class__.__new__(self.__class__)
         other.__dict__.update(self.__dict__, effort=check_count("effort", effort))
         return other

@@ -11,7 +11,7 @@ from ahop._component import Component
 from ahop._observed import filled, holds_nan, observed
 from ahop._room import check_room
 from ahop._typing import Patterns, Queries
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 
 
 class Lifting(Component, ABC):
@@ -69,7 +69,7 @@ class Lifting(Component, ABC):
 
 def refuse_gaps(patterns: Patterns) -> None:
     if holds_nan(patterns):
-        raise UndefinedError(
+        raise UnsupportedError(
             "Patterns that were not wholly observed (NaN) cannot be lifted here: what a pair shares depends on both. "
             "Fill them, or fit a similarity that says what a gap means: `similarity='mixture'` or `'additive'`."
         )

@@ -9,7 +9,7 @@ from typing_extensions import override
 from ahop._checks import check_count
 from ahop._observed import holds_nan
 from ahop._typing import Patterns, Queries
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.liftings.base import Lifting
 from ahop.variants.nuisance import NuisanceVariant
 
@@ -90,7 +90,7 @@ class NuisanceLifting(Lifting):
 
 def _refuse(values: Tensor) -> None:
     if holds_nan(values):
-        raise UndefinedError(
+        raise UnsupportedError(
             "A low-rank nuisance with values that were not observed (NaN) is a Gaussian for each mask and cannot be "
             "lifted. Fill them, or lift a mixture fitted on the same pairs (`similarity='mixture'`) and rerank with "
             "this one."

@@ -9,7 +9,7 @@ from typing_extensions import override
 from ahop._checks import check_count
 from ahop._observed import holds_nan, observed
 from ahop._typing import Patterns, Queries, Vector
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.liftings.base import Lifting, complete, refuse_gaps, scaled_up
 
 
@@ -68,7 +68,7 @@ class QuadraticLifting(Lifting):
     @override
     def _lift_queries(self, queries: Queries) -> Tensor:
         if not self.gaps and holds_nan(queries):
-            raise UndefinedError(
+            raise UnsupportedError(
                 "This was lifted for complete queries; got NaN. Give pairs of which some copies have gaps, or lift "
                 "with `gaps=True`."
             )

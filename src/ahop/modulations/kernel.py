@@ -9,7 +9,7 @@ from typing_extensions import override
 from ahop._checks import check_count
 from ahop._observed import holds_nan
 from ahop._typing import Patterns
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.modulations.base import Modulation
 
 
@@ -38,7 +38,7 @@ class KernelModulation(Modulation):
     @override
     def forward(self, patterns: Patterns) -> Patterns:
         if holds_nan(patterns):
-            raise UndefinedError(
+            raise UnsupportedError(
                 "A kernel mixes all dimensions and cannot leave out those that were not observed (NaN). Fill them "
                 "first, or use `Unmodulated`."
             )

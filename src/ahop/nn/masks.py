@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ahop.errors import KindError, ShapeError
+from ahop.errors import InvalidTypeError, ShapeError
 
 
 def mask_of(present: Tensor | None, allowed: Tensor | None) -> Tensor | None:
@@ -42,7 +42,7 @@ def without_never(mask: Tensor | None, log_prior: Tensor | None) -> tuple[Tensor
 
 def _check(name: str, mask: Tensor, axes: tuple[int, ...], shapes: str) -> None:
     if mask.dtype != torch.bool:
-        raise KindError(
+        raise InvalidTypeError(
             f"`{name}` must be boolean, True where something takes part; got dtype {mask.dtype}. "
             "To add numbers to the scores pass `log_prior`."
         )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import check_choice, check_positive
-from ahop.errors import InvalidValueError, UndefinedError
+from ahop.errors import InvalidValueError, UnsupportedError
 
 # Where nobody sets a limit: far more than a state that comes to rest ever takes.
 LIMIT = 10_000
@@ -81,7 +81,9 @@ class Settling:
     def _limit(self) -> int:
         if self.most is None:
             if torch.compiler.is_compiling():
-                raise UndefinedError("`updates=None` looks at the numbers to know when to stop; compile with a number.")
+                raise UnsupportedError(
+                    "`updates=None` looks at the numbers to know when to stop; compile with a number."
+                )
             return LIMIT
         return max(self.most) if isinstance(self.most, Sequence) else self.most
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ahop._checks import check_choice
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.modulations.base import Modulation
 from ahop.modulations.kernel import KernelModulation
 from ahop.separations.argmax import Argmax
@@ -42,7 +42,7 @@ def similarities_of(
         _check_size("similarity", similarity, head_size)
         return similarity
     if not isinstance(similarity, Sequence) or isinstance(similarity, str):
-        raise KindError(
+        raise InvalidTypeError(
             f"`similarity` must be a word, a Similarity or a list of them; got {type(similarity).__name__}."
         )
     if len(similarity) not in (1, heads):

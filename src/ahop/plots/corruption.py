@@ -9,7 +9,7 @@ from torch import Tensor
 from ahop._checks import check_kind
 from ahop._observed import observed
 from ahop._optional import pyplot
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 from ahop.fitting.report import FitReport
 from ahop.memory import AssociativeMemory
 from ahop.similarities.base import DecomposableSimilarity
@@ -44,7 +44,7 @@ class CorruptionDisplay:
         """Of a memory that `ahop.fit` gave back, whose similarity is a sum over dimensions."""
         similarity = check_kind("memory", memory, AssociativeMemory).similarity
         if not isinstance(similarity, DecomposableSimilarity):
-            raise UndefinedError(f"{similarity!r} is no sum over dimensions, and has no picture of one of them.")
+            raise UnsupportedError(f"{similarity!r} is no sum over dimensions, and has no picture of one of them.")
         report = memory.report if isinstance(memory.report, FitReport) else None
         found = None if report is None else report.corruption
         shifts = torch.tensor(found.shifts if found is not None else ())

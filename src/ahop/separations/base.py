@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ahop._component import Component
 from ahop._typing import PerQuery, Scores, Weights
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 
 
 class Separation(Component, ABC):
@@ -33,7 +33,7 @@ class Separation(Component, ABC):
 
     def curvature(self, weights: Weights) -> Weights:
         r"""$h$ such that $\nabla^2 \Psi^* = \mathrm{diag}(h) - h h^\top / \sum h$, from the weights."""
-        raise UndefinedError(f"{self!r} has no curvature of this form; fit with `Softmax`, then swap the separation.")
+        raise UnsupportedError(f"{self!r} has no curvature of this form; fit with `Softmax`, then swap the separation.")
 
     def __call__(self, scores: Scores) -> Weights:
         weights: Weights = super().__call__(scores)

@@ -13,7 +13,7 @@ from ahop._component import Component
 from ahop._numbers import all_finite, lowest, saturate
 from ahop._observed import filled, holds_nan, observed, shared_dimensions
 from ahop._typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
-from ahop.errors import UndefinedError
+from ahop.errors import UnsupportedError
 
 Formula: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
@@ -44,7 +44,7 @@ class Similarity(Component, ABC):
 
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         """The formula for data with NaN in it, from what was observed. Pairs that share nothing may get any number."""
-        raise UndefinedError(
+        raise UnsupportedError(
             f"{self!r} does not say what it makes of values that were not observed (NaN). Fill them first, or write "
             "its method `partial`."
         )

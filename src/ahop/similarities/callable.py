@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ahop._numbers import all_finite, saturate
 from ahop._typing import Array, Patterns, Queries, Scores
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.similarities.base import Similarity, over_leading_axes
 
 
@@ -31,7 +31,7 @@ class CallableSimilarity(Similarity):
     def __init__(self, function: Callable[[Tensor, Tensor], Array], name: str = "callable") -> None:
         super().__init__()
         if not callable(function):
-            raise KindError(
+            raise InvalidTypeError(
                 f"`function` must be a function of patterns and queries; got {type(function).__name__}. Pass the "
                 "function itself, without calling it."
             )

@@ -42,7 +42,7 @@ def create(
         storage_options: what the object store asks for.
 
     Raises:
-        UndefinedError: the memory has a prior, or weights, for each pattern by itself.
+        UnsupportedError: the memory has a prior, or weights, for each pattern by itself.
     """
     place = Place.of(path, storage_options)
     model = as_model(check_kind("memory", memory, AssociativeMemory))

@@ -9,7 +9,7 @@ import torch
 
 from ahop import _optional
 from ahop._typing import Array
-from ahop.errors import InvalidValueError, KindError
+from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.stores.tables import PATTERN
 
 LARGEST = 2**63 - 1
@@ -21,7 +21,7 @@ def as_filter(where: Mapping[str, object] | Array, schema: Any) -> str:
     Only names of columns that there are get into the filter, and values as literals of their column's kind.
     """
     if not isinstance(where, Mapping):
-        raise KindError(
+        raise InvalidTypeError(
             f"`where` must name columns and the values that they may have; got {type(where).__name__}. For some rows "
             "pass `{'id': ids}`."
         )
@@ -70,7 +70,7 @@ def _literal(name: str, value: Any, kind: Any) -> str | None:
         if number is None or isnan(number):
             return None
         return f"CAST('{'-' if number < 0 else ''}inf' AS DOUBLE)" if isinf(number) else f"CAST('{number!r}' AS DOUBLE)"
-    raise KindError(f"`where[{name!r}]` must be values of the kind {kind}, as the column holds; got {value!r}.")
+    raise InvalidTypeError(f"`where[{name!r}]` must be values of the kind {kind}, as the column holds; got {value!r}.")
 
 
 def _as_float(value: int | float) -> float | None:

@@ -12,7 +12,7 @@ from ahop._checks import as_queries, check_count
 from ahop._room import check_room
 from ahop._typing import Array, Kind
 from ahop.answers import Recall, in_kind_of
-from ahop.errors import InvalidValueError, ShapeError, UndefinedError
+from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 from ahop.memory import AssociativeMemory
 from ahop.similarities.base import Similarity
 from ahop.stores.cached import CACHE, StoredIndex, indexed
@@ -231,7 +231,7 @@ class LanceStore:
 
     def _check_open(self) -> None:
         if self._is_fixed:
-            raise UndefinedError(
+            raise UnsupportedError(
                 f"This handle stays at version {self.version} and only reads. Open the table without a `version`."
             )
 

@@ -12,7 +12,7 @@ import torch
 
 from ahop import _optional
 from ahop._checks import check_kind
-from ahop.errors import FileFormatError, UndefinedError
+from ahop.errors import FileFormatError, UnsupportedError
 from ahop.loading import load as read_memory
 from ahop.memory import AssociativeMemory
 from ahop.similarities.base import Similarity
@@ -29,14 +29,14 @@ def as_model(memory: AssociativeMemory) -> AssociativeMemory:
     """The memory with one row of zeros in the place of its patterns."""
     check_kind("memory", memory, AssociativeMemory)
     if memory.log_prior is not None:
-        raise UndefinedError(
+        raise UnsupportedError(
             "A memory with a `log_prior` has a number for each of its patterns, which a store does not keep. Build it "
             "without one, or keep it in one file by `memory.save`."
         )
     similarities = [memory.similarity, *(each for each in memory.by_group if isinstance(each, Similarity))]
     for similarity in similarities:
         if similarity.rows(slice(0, 1)) is not similarity:
-            raise UndefinedError(
+            raise UnsupportedError(
                 f"{similarity!r} has weights for each of its patterns, which a store does not keep. Fit a similarity "
                 "that all patterns share, or keep the memory in one file by `memory.save`."
             )

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from ahop import _optional
 from ahop._checks import check_choice, check_count
-from ahop.errors import DataNotFoundError, InvalidValueError, ShapeError, UndefinedError
+from ahop.errors import DataNotFoundError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.indexes.base import Found, Index
 from ahop.indexes.geometry import BLOCK, GEOMETRIES, Geometry, Placing
 
@@ -146,7 +146,7 @@ class PgIndex(Index):
 
     @override
     def tensors(self) -> dict[str, Tensor]:
-        raise UndefinedError("What PostgreSQL holds is durable there and needs no file: open it by `PgIndex.attach`.")
+        raise UnsupportedError("What PostgreSQL holds is durable there and needs no file: open it by `PgIndex.attach`.")
 
     def _make(self) -> None:
         sql = _optional.psycopg().sql

@@ -13,7 +13,7 @@ from ahop import _optional
 from ahop._checks import as_patterns
 from ahop._numbers import distinct, saturate
 from ahop._typing import Array, Patterns
-from ahop.errors import InvalidValueError, KindError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 ID, PATTERN = "id", "pattern"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -58,7 +58,7 @@ def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
     tensor = torch.as_tensor(ids).cpu()
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
         if tensor.numel():
-            raise KindError(
+            raise InvalidTypeError(
                 f"`ids` must be whole numbers; got dtype {tensor.dtype}. Names belong into a column of the `metadata`."
             )
         tensor = tensor.long()
@@ -166,7 +166,7 @@ def _kind(name: str, values: Any) -> Any:
     ):
         if of_kind(kind):
             return stored
-    raise KindError(f"`metadata[{name!r}]` must hold words, numbers, or true and false; got {kind}.")
+    raise InvalidTypeError(f"`metadata[{name!r}]` must hold words, numbers, or true and false; got {kind}.")
 
 
 def _column(name: str, values: Any, kind: Any, count: int) -> Any:
@@ -184,4 +184,4 @@ def _as_arrow(name: str, values: Any, kind: Any) -> Any:
         return arrow.array(plain, type=kind, from_pandas=False)
     except (arrow.ArrowException, OverflowError, TypeError, ValueError) as error:
         wanted = "one kind" if kind is None else f"the kind {kind}, as the rows before"
-        raise KindError(f"`metadata[{name!r}]` must hold values of {wanted}: {error}") from error
+        raise InvalidTypeError(f"`metadata[{name!r}]` must hold values of {wanted}: {error}") from error

@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 from ahop._checks import check_count
 from ahop._component import Component
 from ahop._typing import Origins, Patterns, PerDimension, PerPattern, Queries, Scores
-from ahop.errors import InvalidValueError, ShapeError, UndefinedError
+from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Variant(Component, ABC):
 
     def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
         r"""$\log p(x_b \mid \xi_n)$, (b, n)."""
-        raise UndefinedError(f"{self!r} has no closed-form likelihood. Learn one from its samples: `ahop.fit`.")
+        raise UnsupportedError(f"{self!r} has no closed-form likelihood. Learn one from its samples: `ahop.fit`.")
 
     def evidence(self, patterns: Patterns, queries: Queries) -> Scores:
         r"""$\log p(x_b \mid \xi_n)$ up to a number for each query; fitted variants count from no stored pattern."""
