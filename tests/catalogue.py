@@ -15,7 +15,7 @@ import ahop
 from ahop import zoo
 from ahop._component import Component
 from ahop.dynamics.base import Dynamics
-from ahop.energy import Energy
+from ahop.energies.base import Energy
 from ahop.fitting.fit import Solver
 from ahop.missingness import Missingness
 from ahop.modulations.base import Modulation

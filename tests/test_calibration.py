@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop._numbers import lowest
-from ahop.calibration import UnknownDetector, score_features
+from ahop._tensors import lowest
 from ahop.fitting.calibration import fit_detector
 from ahop.fitting.crowd import crowd_of
 from ahop.fitting.pool import fit_pool
 from ahop.fitting.posterior import CLOSEST, DRAWN, Posterior, Rivals, calibrated, closest_rivals, fit_posterior
+from ahop.unknown import UnknownDetector, score_features
 from tests.catalogue import moved_detector
 from tests.strategies import score_rows, seeds
 

@@ -4,8 +4,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from ahop import plots, preprocessing, zoo
-from ahop.answers import Recall
-from ahop.calibration import UnknownDetector
 from ahop.criteria import (
     Evaluation,
     bayes_accuracy,
@@ -19,7 +17,8 @@ from ahop.dynamics.descent import GradientDescent
 from ahop.dynamics.readout import Readout
 from ahop.dynamics.sign import SignDynamics
 from ahop.dynamics.trajectory import Trajectory, iterate
-from ahop.energy import FreeEnergy, QuadraticEnergy
+from ahop.energies.free import FreeEnergy
+from ahop.energies.quadratic import QuadraticEnergy
 from ahop.errors import AhopError
 from ahop.fitting.report import Corruption, FitReport, Member, Trial
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
@@ -28,6 +27,7 @@ from ahop.memory import AssociativeMemory
 from ahop.modulations.kernel import KernelModulation
 from ahop.modulations.unmodulated import Unmodulated
 from ahop.posteriors import ClassMass
+from ahop.recaller import Recall
 from ahop.separations.argmax import Argmax
 from ahop.separations.entmax import Entmax
 from ahop.separations.exponential import Exponential
@@ -57,6 +57,7 @@ from ahop.transforms.log import LogTransform
 from ahop.transforms.power import PowerTransform
 from ahop.transforms.rank import RankTransform
 from ahop.transforms.snv import SNVTransform
+from ahop.unknown import UnknownDetector
 from ahop.variants.base import Pairs
 from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant

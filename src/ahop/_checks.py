@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._frames import is_column, is_frame, names_of, numbers_of, numbers_of_column
-from ahop._numbers import saturate
+from ahop._tensors import saturate
 from ahop._typing import Array, Entries, NotTensor, Origins, Patterns, PerPattern, Queries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._checks import as_patterns, check_not_negative
-from ahop._observed import filled, observed
+from ahop._missing import filled, observed
 from ahop._typing import Array, Flags, Origins, Patterns, PerPattern, Queries
 from ahop.errors import InvalidValueError
 from ahop.similarities.euclidean import EuclideanSimilarity

@@ -4,8 +4,8 @@ import torch
 from torch import Generator, Tensor
 
 from ahop._checks import as_patterns, as_queries, check_count, check_kind, check_positive
-from ahop._numbers import all_finite, lowest
-from ahop._observed import holds_nan, midpoints, quantiles
+from ahop._missing import holds_nan, midpoints, quantiles
+from ahop._tensors import all_finite, lowest
 from ahop._typing import Array, Patterns, Queries
 from ahop.errors import UnsupportedError
 from ahop.liftings.base import Lifting, refuse_gaps

@@ -5,7 +5,7 @@ from typing import final
 from typing_extensions import override
 
 from ahop._checks import check_kind
-from ahop._numbers import saturate
+from ahop._tensors import saturate
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, Similarity, over_leading_axes
 from ahop.variants.base import FactorisedVariant, Variant

@@ -10,8 +10,9 @@ from ahop._archive import read_archive
 from ahop._checks import check_kind
 from ahop._component import Component
 from ahop._labels import from_text
-from ahop.calibration import UnknownDetector
-from ahop.energy import Energy, FreeEnergy, QuadraticEnergy
+from ahop.energies.base import Energy
+from ahop.energies.free import FreeEnergy
+from ahop.energies.quadratic import QuadraticEnergy
 from ahop.errors import AhopError, FileFormatError, InvalidValueError
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
@@ -47,6 +48,7 @@ from ahop.transforms.log import LogTransform
 from ahop.transforms.power import PowerTransform
 from ahop.transforms.rank import RankTransform
 from ahop.transforms.snv import SNVTransform
+from ahop.unknown import UnknownDetector
 from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant
 from ahop.variants.masked import MaskedVariant

@@ -24,21 +24,22 @@ from ahop._checks import (
 )
 from ahop._frames import index_of, names_of
 from ahop._labels import as_labels, as_text, frozen
-from ahop._numbers import lowest
-from ahop._observed import filled, holds_nan, observed
+from ahop._missing import filled, holds_nan, observed
+from ahop._tensors import lowest
 from ahop._typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
-from ahop.answers import Recall, in_kind_of, labels_at
-from ahop.calibration import UnknownDetector
-from ahop.energy import Energy, FreeEnergy
+from ahop.energies.base import Energy
+from ahop.energies.free import FreeEnergy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.kernels.packing import grown, keep_packed, taken, worth_packing
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated
+from ahop.recaller import Recall, in_kind_of, labels_at
 from ahop.scanning import scan
 from ahop.separations.base import Separation
 from ahop.separations.softmax import Softmax
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.base import Similarity
+from ahop.unknown import UnknownDetector
 
 DEFAULT_ENERGY = FreeEnergy()
 

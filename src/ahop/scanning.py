@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import blocks
-from ahop._numbers import saturate
+from ahop._tensors import saturate
 from ahop._typing import Patterns, Queries, Scores
 from ahop.separations.softmax import Softmax, below_top, has_evidence
 from ahop.similarities.base import Similarity

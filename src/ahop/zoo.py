@@ -10,7 +10,7 @@ import torch
 
 from ahop._checks import as_patterns
 from ahop._typing import Array
-from ahop.energy import QuadraticEnergy
+from ahop.energies.quadratic import QuadraticEnergy
 from ahop.memory import AssociativeMemory
 from ahop.modulations.kernel import KernelModulation
 from ahop.separations.argmax import Argmax

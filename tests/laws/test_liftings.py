@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import lifting as lifting_module
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
 from ahop.errors import InsufficientMemoryError, UnsupportedError
 from ahop.lifting import lift
 from ahop.liftings.base import Lifting
@@ -229,11 +229,11 @@ def test_crowded_cells_are_searched_by_halves() -> None:
 def test_what_does_not_fit_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     case = problem()
     lifting = lift(ahop.DotSimilarity(), case.patterns)
-    monkeypatch.setattr("ahop._room.free_bytes", lambda: 100)
+    monkeypatch.setattr("ahop._free_memory.free_bytes", lambda: 100)
     with pytest.raises(InsufficientMemoryError, match="GiB are free"):
         lifting.lift_patterns(case.patterns)
-    monkeypatch.setattr("ahop._room.free_bytes", lambda: None)
-    check_room(2**60, "anything")
+    monkeypatch.setattr("ahop._free_memory.free_bytes", lambda: None)
+    check_free_memory(2**60, "anything")
 
 
 @pytest.mark.parametrize("name", LIFTED)

@@ -10,7 +10,7 @@ from torch.func import functional_call
 from torch.testing import assert_close
 
 import ahop
-from ahop.energy import Energy
+from ahop.energies.base import Energy
 from ahop.separations.base import Separation
 from tests.catalogue import ENERGIES, MODULATIONS, SEPARATIONS
 from tests.strategies import problem

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ahop._blocks import blocks
-from ahop.answers import Recall
 from ahop.indexes.base import Background, Found
 from ahop.indexes.merging import merged, posterior_of, weighs_by_mass
 from ahop.memory import AssociativeMemory
+from ahop.recaller import Recall
 
 # Queries of one message, and the bytes that all answers to it may have together.
 MESSAGE_ROWS, MESSAGE_BYTES = 1024, 16 * 2**20

@@ -14,13 +14,13 @@ from typing_extensions import override
 from ahop import _optional
 from ahop._checks import check_count, check_positive
 from ahop._typing import Kind
-from ahop.answers import Recall
 from ahop.cluster.asking import Patience
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.recalling import Recaller
 from ahop.cluster.shares import as_store
 from ahop.cluster.starting import Generation
 from ahop.errors import UnsupportedError
+from ahop.recaller import Recall
 from ahop.stores.lance import LanceStore, open_store
 from ahop.stores.places import Address
 

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._typing import Queries
-from ahop.calibration import mean_and_spread
 from ahop.indexes.base import Background, Found, stacked
 from ahop.indexes.merging import sharpness
 from ahop.indexes.metadata import Metadata, Where
 from ahop.memory import AssociativeMemory
+from ahop.unknown import mean_and_spread
 
 
 @final

@@ -10,12 +10,12 @@ from typing_extensions import override
 
 from ahop._checks import check_count
 from ahop._typing import Kind
-from ahop.answers import Recall
 from ahop.cluster.answers import Answer
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.recalling import Recaller, View
 from ahop.cluster.shard import Shard
 from ahop.cluster.shares import as_store, shares_of
+from ahop.recaller import Recall
 from ahop.stores.lance import LanceStore
 from ahop.stores.places import Address
 

@@ -14,7 +14,6 @@ from tqdm.auto import tqdm
 
 from ahop import _optional
 from ahop._checks import check_count
-from ahop.answers import Recall
 from ahop.cluster.inputs import Block, QueryTable
 from ahop.cluster.jobs import FORMAT, JOB, begin_job, read_job
 from ahop.cluster.local import Shards
@@ -22,6 +21,7 @@ from ahop.cluster.options import ShardOptions
 from ahop.cluster.recalling import Recaller
 from ahop.cluster.shares import as_store
 from ahop.errors import InvalidValueError, UnavailableError
+from ahop.recaller import Recall
 from ahop.stores.flushing import flush
 from ahop.stores.lance import LanceStore
 from ahop.stores.places import Address

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from ahop._checks import as_queries, check_count
 from ahop._typing import Kind, Queries
-from ahop.answers import Recall, in_kind_of, joined
 from ahop.cluster.answers import Answer, depth_for, merge, message_blocks
 from ahop.memory import AssociativeMemory
+from ahop.recaller import Recall, in_kind_of, joined
 from ahop.stores.filters import as_filter
 from ahop.stores.lance import LanceStore
 from ahop.stores.mending import open_table

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
-from ahop.energy import FreeEnergy
+from ahop.energies.free import FreeEnergy
 from ahop.errors import InvalidTypeError
 from ahop.memory import AssociativeMemory
 from ahop.separations.softmax import Softmax

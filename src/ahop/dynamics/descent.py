@@ -7,7 +7,7 @@ import torch
 from typing_extensions import override
 
 from ahop._checks import check_positive
-from ahop._observed import holds_nan
+from ahop._missing import holds_nan
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
 from ahop.errors import UnsupportedError

@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
-from ahop.energy import QuadraticEnergy
+from ahop.energies.quadratic import QuadraticEnergy
 from ahop.memory import AssociativeMemory
 from ahop.similarities.dot import DotSimilarity
 

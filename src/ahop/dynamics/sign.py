@@ -8,10 +8,10 @@ from torch import Generator
 from typing_extensions import override
 
 from ahop._checks import check_choice
-from ahop._observed import filled
+from ahop._missing import filled
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
-from ahop.energy import FreeEnergy
+from ahop.energies.free import FreeEnergy
 from ahop.memory import AssociativeMemory
 from ahop.modulations.unmodulated import Unmodulated
 from ahop.similarities.dot import DotSimilarity

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_queries, check_count, check_not_negative
-from ahop._observed import filled
+from ahop._missing import filled
 from ahop._typing import Array, Origins, Queries
 from ahop.dynamics.base import Dynamics, known_kept
 from ahop.dynamics.readout import Readout

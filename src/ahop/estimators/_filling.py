@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from ahop._blocks import blocks
-from ahop._observed import filled, observed
+from ahop._missing import filled, observed
 from ahop.estimators._neighborhood import (
     Neighbors,
     Twins,

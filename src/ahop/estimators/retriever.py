@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._checks import check_choice, check_count
-from ahop._numbers import lowest
+from ahop._tensors import lowest
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.estimators._posterior import log_posterior
 from ahop.estimators._threads import threads

@@ -7,8 +7,8 @@ from itertools import islice, product
 import torch
 from torch import Tensor
 
-from ahop._numbers import principal_directions
-from ahop._observed import midpoints, quantiles
+from ahop._missing import midpoints, quantiles
+from ahop._tensors import principal_directions
 from ahop.fitting.entries import Entries
 from ahop.fitting.missingness import Gaps
 from ahop.similarities.additive import AdditiveSimilarity

@@ -9,9 +9,8 @@ import torch
 from torch import Generator, Tensor
 from tqdm.auto import tqdm
 
-from ahop._numbers import distinct
+from ahop._tensors import distinct
 from ahop._typing import Patterns
-from ahop.calibration import UnknownDetector
 from ahop.errors import InvalidValueError
 from ahop.fitting.calibration import detector_of, fit_detector
 from ahop.fitting.candidates import CANDIDATES, Candidate, debiased, own_candidates
@@ -23,6 +22,7 @@ from ahop.fitting.report import Corruption, Member, Trial
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity, worst_for_unknown
+from ahop.unknown import UnknownDetector
 from ahop.variants.base import Pairs
 
 # Folds for few pairs, and for many: these are as good to learn from with a third of them held out.

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from ahop._typing import Origins, Scores
-from ahop.calibration import UnknownDetector, score_features
+from ahop.unknown import UnknownDetector, score_features
 
 NEWTON_STEPS, RIDGE = 30, 1.0
 

@@ -7,7 +7,7 @@ from math import e
 import torch
 from torch import Tensor
 
-from ahop._numbers import distinct
+from ahop._tensors import distinct
 from ahop.errors import InvalidTypeError
 from ahop.fitting.convex import ConvexSolver
 from ahop.fitting.lesson import Lesson

@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 from ahop._blocks import blocks
 from ahop._checks import check_count, check_not_negative, check_positive
-from ahop._observed import holds_nan
+from ahop._missing import holds_nan
 from ahop._typing import Scores
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.losses import fenchel_young_loss

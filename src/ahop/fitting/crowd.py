@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ahop._numbers import distinct
+from ahop._tensors import distinct
 from ahop._typing import Patterns
-from ahop.calibration import features_of, mean_and_spread
 from ahop.scanning import scan
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
+from ahop.unknown import features_of, mean_and_spread
 
 # Products for the scan of all patterns: fewer pairs are looked at where there are more patterns, but some always are.
 SCANNED_WORK, LEAST_SCANNED = 1 << 34, 32

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from ahop._numbers import distinct
+from ahop._tensors import distinct
 from ahop.errors import InvalidValueError
 from ahop.fitting.candidates import Candidate
 from ahop.fitting.lesson import Lesson

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ahop._observed import quantiles
+from ahop._missing import quantiles
 from ahop.missingness import Missingness
 
 # As if each dimension had shown half a gap and half a value more.

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import check_count
-from ahop._numbers import principal_directions
+from ahop._tensors import principal_directions
 from ahop._typing import Patterns, PerPattern, Queries, Vector
 from ahop.errors import InvalidValueError, ShapeError
 from ahop.variants.nuisance import NuisanceVariant

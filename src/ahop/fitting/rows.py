@@ -7,7 +7,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ahop._observed import midpoints, quantiles
+from ahop._missing import midpoints, quantiles
 from ahop.fitting.missingness import Gaps
 from ahop.variants.mixture import POPULATION
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import check_count, check_positive, check_rate
-from ahop._numbers import distinct
+from ahop._tensors import distinct
 from ahop._typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, UnsupportedError
 from ahop.fitting.pairs import GivenPairs, PairSource

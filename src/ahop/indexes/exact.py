@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from typing_extensions import override
 
 from ahop._blocks import blocks
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
 from ahop.indexes.base import Found, Index, stacked
 
 # Scores of one block: rows for the matrix product to be fast, columns for the search of the best to be worth it.
@@ -46,7 +46,7 @@ class ExactIndex(Index):
 
     @override
     def add(self, vectors: Tensor) -> None:
-        check_room(2 * (self.vectors.nbytes + vectors.nbytes), f"{len(self) + len(vectors)} rows, old and new,")
+        check_free_memory(2 * (self.vectors.nbytes + vectors.nbytes), f"{len(self) + len(vectors)} rows, old and new,")
         self.vectors = torch.cat([self.vectors, vectors.to(self.vectors)])
 
     @override

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from ahop import _optional
 from ahop._checks import check_choice, check_count
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
 from ahop.errors import InvalidValueError, UnsupportedError
 from ahop.indexes import building
 from ahop.indexes.base import Found, Index
@@ -55,7 +55,7 @@ class FaissIndex(Index):
         self.placing = Placing.of(vectors, geometry)
         size = self._places(vectors[:1]).shape[1]
         row = size // 2 + 16 if "pq" in kind or kind == "scan" else 4 * size + 8 * LINKS
-        check_room(len(vectors) * row, f"{len(vectors)} rows of a {kind} index")
+        check_free_memory(len(vectors) * row, f"{len(vectors)} rows of a {kind} index")
         metric = faiss.METRIC_INNER_PRODUCT if geometry == "inner" else faiss.METRIC_L2
         parts = (self._places(vectors[start : start + BLOCK]) for start in range(0, len(vectors), BLOCK))
         with threads_of_torch():
@@ -118,7 +118,7 @@ class FaissIndex(Index):
         index.geometry = check_choice("geometry", settings["geometry"], GEOMETRIES)
         index.lists, index.effort = check_count("lists", settings["lists"]), check_count("effort", settings["effort"])
         index.placing = Placing(index.geometry, tensors["centre"].float(), float(tensors["radius"]))
-        check_room(tensors["built"].nbytes, "the built index")
+        check_free_memory(tensors["built"].nbytes, "the built index")
         try:
             index.engine = _optional.faiss().deserialize_index(tensors["built"].numpy())
         except RuntimeError as error:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ahop._archive import describe, read_archive, write_archive
 from ahop._component import Component
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
 from ahop.errors import FileFormatError, InvalidValueError
 from ahop.indexes.base import Index
 from ahop.indexes.calibrating import Measured
@@ -70,7 +70,7 @@ def load_index(
         FileFormatError: the file is damaged, or no index.
         InvalidValueError: it is an index of another memory, or of another version of this one.
     """
-    check_room(os.path.getsize(path), f"`{path}`")
+    check_free_memory(os.path.getsize(path), f"`{path}`")
     manifest, tensors = read_archive(path, dtypes=None)
     try:
         words, digest = manifest["words"], manifest["digest"]

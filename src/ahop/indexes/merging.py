@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ahop.calibration import features_of
 from ahop.indexes.base import Background, Found
 from ahop.memory import AssociativeMemory
 from ahop.separations.softmax import Softmax
+from ahop.unknown import features_of
 
 
 def merged(parts: Sequence[Found], k: int) -> Found:

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._checks import as_queries, as_rows, check_count, check_kind
-from ahop._numbers import distinct
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
+from ahop._tensors import distinct
 from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
-from ahop.answers import Recall, in_kind_of, labels_at
 from ahop.errors import InvalidValueError
 from ahop.indexes.base import Background, Found, Index, stacked
 from ahop.indexes.merging import best_of, posterior_of, sharpness
@@ -22,6 +21,7 @@ from ahop.indexes.outside import log_mass_outside
 from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
+from ahop.recaller import Recall, in_kind_of, labels_at
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
@@ -232,7 +232,7 @@ def lifted(memory: AssociativeMemory, lifting: Lifting, rows: Tensor | None = No
     stored, prior = memory.modulation(memory.patterns).detach(), memory.log_prior
     count, first = len(stored) if rows is None else len(rows), lifting.lift_patterns(stored[:1])
     shape = count, first.shape[1] + (prior is not None)
-    check_room(count * shape[1] * first.element_size(), f"{count} lifted rows")
+    check_free_memory(count * shape[1] * first.element_size(), f"{count} lifted rows")
     vectors = first.new_empty(shape)
     # Longer than the patterns are, and made in several steps: a block at a time.
     for part in blocks(count, 4 * shape[1] * first.element_size()):

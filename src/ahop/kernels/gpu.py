@@ -14,7 +14,7 @@ from typing import Any, no_type_check
 import torch
 from torch import Tensor
 
-from ahop._numbers import lowest
+from ahop._tensors import lowest
 
 TILE = 1024  # numbers that a program holds of each kind, if a row is not longer
 MOST_SHARES = 1024  # of a sum: enough to fill a large GPU, few enough to keep one partial sum each

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from ahop._numbers import lowest
-from ahop._observed import filled, observed
+from ahop._missing import filled, observed
+from ahop._tensors import lowest
 from ahop._typing import Scores
 
 # The base similarities that the kernels know, in the order of their numbers there; patterns and queries broadcast.

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._component import Component
-from ahop._observed import filled, holds_nan, observed
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
+from ahop._missing import filled, holds_nan, observed
 from ahop._typing import Patterns, Queries
 from ahop.errors import UnsupportedError
 
@@ -56,7 +56,7 @@ class Lifting(Component, ABC):
     def lift_patterns(self, patterns: Patterns) -> Float[Tensor, "n lifted"]:
         """In blocks; the whole must fit the memory that is free, and is refused before any is taken."""
         row = self.size * patterns.element_size()
-        check_room(len(patterns) * row, f"{len(patterns)} patterns of {self.size} lifted dimensions")
+        check_free_memory(len(patterns) * row, f"{len(patterns)} patterns of {self.size} lifted dimensions")
         lifted = patterns.new_empty(len(patterns), self.size)
         for rows in blocks(len(patterns), 8 * row):
             lifted[rows] = self._lift_patterns(patterns[rows])

@@ -6,8 +6,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._numbers import of_unit_length
-from ahop._observed import about_mean, observed
+from ahop._missing import about_mean, observed
+from ahop._tensors import of_unit_length
 from ahop._typing import Patterns, Queries
 from ahop.liftings.base import Lifting, complete, refuse_gaps
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from ahop._blocks import CACHE_BYTES, blocks
 from ahop._checks import check_count, check_kind
-from ahop._observed import holds_nan, observed
+from ahop._missing import holds_nan, observed
 from ahop._typing import Patterns, PerDimension, Queries
 from ahop.errors import ShapeError
 from ahop.liftings.base import Lifting, complete, refuse_gaps, scaled_up

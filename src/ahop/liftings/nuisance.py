@@ -7,7 +7,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._observed import holds_nan
+from ahop._missing import holds_nan
 from ahop._typing import Patterns, Queries
 from ahop.errors import UnsupportedError
 from ahop.liftings.base import Lifting

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
 from ahop._checks import check_kind, check_rate
-from ahop._numbers import lowest, saturate
-from ahop._observed import holds_nan
+from ahop._missing import holds_nan
+from ahop._tensors import lowest, saturate
 from ahop._typing import Patterns, PerQuery, Queries, Scores, Weights
-from ahop.energy import FreeEnergy, QuadraticEnergy
+from ahop.energies.free import FreeEnergy
+from ahop.energies.quadratic import QuadraticEnergy
 from ahop.errors import ShapeError
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import check_kind
-from ahop._observed import observed
+from ahop._missing import observed
 from ahop._optional import pyplot
 from ahop.errors import UnsupportedError
 from ahop.fitting.report import FitReport

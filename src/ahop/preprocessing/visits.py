@@ -8,7 +8,7 @@ from torch import Tensor
 from ahop._checks import as_matrix, check_rate, same_kind
 from ahop._frames import is_frame, like_frame
 from ahop._labels import Label, as_labels
-from ahop._observed import filled, observed
+from ahop._missing import filled, observed
 from ahop._typing import Entries, RowsLike
 
 

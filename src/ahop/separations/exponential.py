@@ -6,7 +6,7 @@ from typing import final
 import torch
 from typing_extensions import override
 
-from ahop._numbers import saturate
+from ahop._tensors import saturate
 from ahop._typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 

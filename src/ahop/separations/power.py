@@ -5,7 +5,7 @@ from typing import final
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._numbers import lowest, saturate
+from ahop._tensors import lowest, saturate
 from ahop._typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 

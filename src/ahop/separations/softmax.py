@@ -7,7 +7,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from ahop._checks import check_positive, check_rate
-from ahop._numbers import lowest, saturate
+from ahop._tensors import lowest, saturate
 from ahop._typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._checks import check_count, check_kind
-from ahop._numbers import block_diagonal
+from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from ahop._blocks import blocks
 from ahop._checks import check_count
-from ahop._numbers import block_diagonal
-from ahop._observed import observed
+from ahop._missing import observed
+from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.kernels.likelihoods import serves_tables, table_scores
 from ahop.missingness import Missingness

@@ -5,8 +5,8 @@ from typing import final
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._numbers import of_largest_one, of_unit_length
-from ahop._observed import about_mean, filled, observed, shared_dimensions
+from ahop._missing import about_mean, filled, observed, shared_dimensions
+from ahop._tensors import of_largest_one, of_unit_length
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 from ahop.similarities.cosine import over_root

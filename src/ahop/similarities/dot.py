@@ -4,7 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._observed import extrapolation, filled
+from ahop._missing import extrapolation, filled
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._checks import check_kind
-from ahop._numbers import lowest, saturate
+from ahop._tensors import lowest, saturate
 from ahop._typing import Indices, Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import Similarity

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._observed import filled, observed
+from ahop._missing import filled, observed
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 

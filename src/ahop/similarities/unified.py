@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._numbers import block_diagonal
-from ahop._observed import centred, extrapolation, filled, holds_nan, observed
+from ahop._missing import centred, extrapolation, filled, holds_nan, observed
+from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
 

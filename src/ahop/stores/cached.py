@@ -17,12 +17,12 @@ from ahop._archive import describe
 from ahop._checks import same_kind
 from ahop._component import Component
 from ahop._typing import Array, Kind
-from ahop.answers import Recall
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
 from ahop.indexes.calibrating import index
 from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranked import RerankedIndex
 from ahop.memory import AssociativeMemory
+from ahop.recaller import Recall
 from ahop.stores.filters import as_filter
 from ahop.stores.flushing import flush
 from ahop.stores.models import over, words_of

@@ -10,7 +10,7 @@ import torch
 
 from ahop import _optional
 from ahop._checks import check_count, check_kind
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
 from ahop._typing import Array
 from ahop.errors import InvalidValueError
 from ahop.memory import AssociativeMemory
@@ -46,7 +46,7 @@ def create(
     """
     place = Place.of(path, storage_options)
     model = as_model(check_kind("memory", memory, AssociativeMemory))
-    check_room(2 * memory.patterns.nbytes, f"{len(memory)} patterns on their way")
+    check_free_memory(2 * memory.patterns.nbytes, f"{len(memory)} patterns on their way")
     patterns = as_stored(memory.patterns)
     numbers = torch.arange(len(patterns)) if ids is None else as_ids(ids, len(patterns))
     rows = check_count("fragment_rows", fragment_rows)

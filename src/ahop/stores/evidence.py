@@ -5,9 +5,9 @@ from math import log
 import torch
 from torch import Tensor
 
-from ahop._numbers import lowest
+from ahop._tensors import lowest
 from ahop._typing import Scores
-from ahop.calibration import as_features
+from ahop.unknown import as_features
 
 
 class Evidence:

@@ -9,11 +9,11 @@ from typing import Any, final
 from torch import Tensor
 
 from ahop._checks import as_queries, check_count
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
 from ahop._typing import Array, Kind
-from ahop.answers import Recall, in_kind_of
 from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 from ahop.memory import AssociativeMemory
+from ahop.recaller import Recall, in_kind_of
 from ahop.similarities.base import Similarity
 from ahop.stores.cached import CACHE, StoredIndex, indexed
 from ahop.stores.changing import add_rows, compact, remove_rows, replace_model, upsert_rows
@@ -105,7 +105,7 @@ class LanceStore:
         """The patterns of the table, or of some of its parts, with their numbers and metadata."""
         parts = self._parts(fragments)
         count = len(self) if parts is None else sum(each.count_rows() for each in parts)
-        check_room(2 * count * (4 * self.dimensions + 16), f"{count} patterns of {self.dimensions} dimensions")
+        check_free_memory(2 * count * (4 * self.dimensions + 16), f"{count} patterns of {self.dimensions} dimensions")
         if parts is not None and not parts:
             return rows_of(self._table.schema.empty_table(), self.dimensions)
         return rows_of(self._table.scanner(fragments=parts, scan_in_order=True).to_table(), self.dimensions)

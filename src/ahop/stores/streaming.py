@@ -8,11 +8,11 @@ from torch.nn.functional import pad
 
 from ahop._blocks import TEMPORARY_BYTES, blocks
 from ahop._checks import as_group_names
-from ahop._room import check_room
+from ahop._free_memory import check_free_memory
 from ahop._typing import Queries
-from ahop.answers import Recall, joined
 from ahop.indexes.merging import sharpness, weighs_by_mass
 from ahop.memory import AssociativeMemory
+from ahop.recaller import Recall, joined
 from ahop.separations.softmax import Softmax, has_evidence
 from ahop.similarities.base import Similarity
 from ahop.stores.evidence import Evidence
@@ -38,11 +38,11 @@ def stream(
         groups: where each query comes from; None if nobody knows.
     """
     names = None if groups is None else as_group_names(groups, len(queries))
-    check_room(2 * 4 * len(queries) * k * queries.shape[1], f"the answers to {len(queries)} queries")
+    check_free_memory(2 * 4 * len(queries) * k * queries.shape[1], f"the answers to {len(queries)} queries")
     # Separations that are a distribution and no softmax need all scores of a query at once.
     needs_all = not weighs_by_mass(model)
     size = 3 * 4 * count if needs_all else 0
-    check_room(size, f"the scores of {count} patterns")
+    check_free_memory(size, f"the scores of {count} patterns")
     parts = []
     for part in blocks(len(queries), size, TEMPORARY_BYTES if needs_all else max(1, len(queries))):
         passing = Passing(model, queries[part], k, needs_all, None if names is None else names[part])

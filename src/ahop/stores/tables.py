@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ahop import _optional
 from ahop._checks import as_patterns
-from ahop._numbers import distinct, saturate
+from ahop._tensors import distinct, saturate
 from ahop._typing import Array, Patterns
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from ahop._checks import check_positive
-from ahop._numbers import saturate
+from ahop._tensors import saturate
 from ahop.errors import InvalidValueError
 from ahop.transforms.base import Transform
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._numbers import of_unit_length
-from ahop._observed import about_mean, filled, observed
+from ahop._missing import about_mean, filled, observed
+from ahop._tensors import of_unit_length
 from ahop.transforms.base import Transform
 
 

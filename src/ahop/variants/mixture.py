@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from ahop._blocks import pair_blocks
 from ahop._checks import check_count
-from ahop._observed import filled, observed
+from ahop._missing import filled, observed
 from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
 from ahop.kernels.likelihoods import mixture_scores, paired_mixture_scores, serves_mixture
 from ahop.missingness import Missingness

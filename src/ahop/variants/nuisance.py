@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ahop._blocks import blocks
 from ahop._checks import check_count
-from ahop._numbers import saturate
+from ahop._tensors import saturate
 from ahop._typing import Patterns, PerQuery, Queries, Scores
 from ahop.errors import ShapeError
 from ahop.variants.base import Variant

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ahop._checks import check_rate
 from ahop._component import Component
-from ahop._numbers import lowest
+from ahop._tensors import lowest
 from ahop._typing import PerQuery, Scores
 
 FEATURES = 4

@@ -18,7 +18,7 @@ def free_bytes() -> int | None:
         return None
 
 
-def check_room(needed: int, what: str) -> None:
+def check_free_memory(needed: int, what: str) -> None:
     free = free_bytes()
     if free is not None and needed > free:
         raise InsufficientMemoryError(

@@ -1,0 +1,1 @@
+"""Energies of states, one for each kind of network."""
