@@ -92,7 +92,7 @@ class BrokenVariant(Variant):
     Each entry on its own. Garbage is uniform over the values that its column has in the table, and not shifted.
     """
 
-    understands_gaps = True
+    handles_missing = True
 
     def __init__(
         self, table: Tensor, missing: float, garbage: float, bias: float, seed: int, noise: float = 0.3

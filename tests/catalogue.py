@@ -58,21 +58,23 @@ def _move_missingness(missingness: Missingness, generator: torch.Generator) -> N
     missingness.shifts.copy_(torch.randn(missingness.shifts.shape, generator=generator))
 
 
-def moved_mixture(dimensions: int, signs: bool = False, seed: int = 0, gaps_speak: bool = True) -> ahop.MixtureVariant:
+def moved_mixture(
+    dimensions: int, signs: bool = False, seed: int = 0, missing_is_informative: bool = True
+) -> ahop.MixtureVariant:
     generator = torch.Generator().manual_seed(seed)
     variant = ahop.MixtureVariant(dimensions, signs)
     variant.gain.copy_(_uniform(variant.gain, 0.8, 1.2, generator))
     variant.bias.copy_(0.5 * torch.randn(dimensions, generator=generator))
     variant.std.copy_(_uniform(variant.std, 0.2, 1.0, generator))
-    variant.garbage_rate.copy_(_uniform(variant.garbage_rate, 0.05, 0.5, generator))
+    variant.outlier_rate.copy_(_uniform(variant.outlier_rate, 0.05, 0.5, generator))
     variant.centre.copy_(0.5 * torch.randn(dimensions, generator=generator))
     variant.scale.copy_(_uniform(variant.scale, 0.5, 2.0, generator))
     variant.population.copy_(_rising(variant.population, generator))
-    variant.garbage.ends.copy_(torch.tensor([-2.5, 2.0]))
-    heights = torch.randn(8, generator=generator).repeat_interleave(variant.garbage.steps // 8)
-    variant.garbage.log_density.copy_(torch.log_softmax(heights, 0) - log(4.5 / variant.garbage.steps))
+    variant.outliers.ends.copy_(torch.tensor([-2.5, 2.0]))
+    heights = torch.randn(8, generator=generator).repeat_interleave(variant.outliers.steps // 8)
+    variant.outliers.log_density.copy_(torch.log_softmax(heights, 0) - log(4.5 / variant.outliers.steps))
     _move_missingness(variant.missingness, generator)
-    if not gaps_speak:
+    if not missing_is_informative:
         variant.missingness.shifts.zero_()
     return variant
 
@@ -89,7 +91,9 @@ def moved_nuisance(dimensions: int) -> ahop.NuisanceVariant:
     return variant
 
 
-def moved_additive(dimensions: int, rank: int = 1, seed: int = 0, gaps_speak: bool = True) -> ahop.AdditiveSimilarity:
+def moved_additive(
+    dimensions: int, rank: int = 1, seed: int = 0, missing_is_informative: bool = True
+) -> ahop.AdditiveSimilarity:
     generator = torch.Generator().manual_seed(seed)
     similarity = ahop.AdditiveSimilarity(dimensions, query_knots=7, pattern_knots=5, rank=rank)
     similarity.query_places.copy_(_rising(similarity.query_places, generator))
@@ -99,7 +103,7 @@ def moved_additive(dimensions: int, rank: int = 1, seed: int = 0, gaps_speak: bo
         similarity.tables.copy_(torch.randn(similarity.tables.shape, generator=generator))
         similarity.gap_weight.fill_(1.3)
     _move_missingness(similarity.missingness, generator)
-    if not gaps_speak:
+    if not missing_is_informative:
         similarity.missingness.shifts.zero_()
     return similarity
 
@@ -110,8 +114,8 @@ def moved_debiased(base: DecomposableSimilarity, dimensions: int) -> ahop.Debias
     return similarity
 
 
-def evidence(dimensions: int, signs: bool = False, gaps_speak: bool = True) -> ahop.EvidenceSimilarity:
-    return ahop.EvidenceSimilarity(moved_mixture(dimensions, signs, gaps_speak=gaps_speak))
+def evidence(dimensions: int, signs: bool = False, missing_is_informative: bool = True) -> ahop.EvidenceSimilarity:
+    return ahop.EvidenceSimilarity(moved_mixture(dimensions, signs, missing_is_informative=missing_is_informative))
 
 
 def moved_aligned(base: Similarity, dimensions: int) -> ahop.AlignedSimilarity:
@@ -172,10 +176,10 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
     "likelihood of a learned nuisance": lambda d, n: ahop.LikelihoodSimilarity(moved_nuisance(d)),
     "evidence": lambda d, n: evidence(d),
     "evidence, signs": lambda d, n: evidence(d, signs=True),
-    "evidence, silent gaps": lambda d, n: evidence(d, gaps_speak=False),
+    "evidence, silent gaps": lambda d, n: evidence(d, missing_is_informative=False),
     "additive": lambda d, n: moved_additive(d),
     "additive, three tables": lambda d, n: moved_additive(d, rank=3),
-    "additive, silent gaps": lambda d, n: moved_additive(d, gaps_speak=False),
+    "additive, silent gaps": lambda d, n: moved_additive(d, missing_is_informative=False),
     "debiased euclidean": lambda d, n: moved_debiased(ahop.EuclideanSimilarity(), d),
     "debiased dot": lambda d, n: moved_debiased(ahop.DotSimilarity(), d),
     "debiased evidence": lambda d, n: moved_debiased(evidence(d), d),
@@ -220,7 +224,7 @@ DECOMPOSABLE = [name for name, make in SIMILARITIES.items() if isinstance(make(2
 LINEAR = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), LinearSimilarity)]
 
 # They say themselves what a NaN means, and have laws of their own for it.
-SILENCE_IS_EVIDENCE = [name for name, make in SIMILARITIES.items() if make(2, 3).silence_is_evidence]
+SILENCE_IS_EVIDENCE = [name for name, make in SIMILARITIES.items() if make(2, 3).missing_is_evidence]
 
 # These, or they refuse a NaN; the laws of what was not observed pass them by.
 KNOWS_GAPS = {

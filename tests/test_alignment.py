@@ -160,10 +160,10 @@ def test_what_is_hidden_is_not_looked_at() -> None:
     assert_close(with_wild.gain, without.gain, atol=0.02, rtol=0)
 
 
-def test_some_values_that_are_garbage_do_not_move_a_device() -> None:
+def test_some_values_that_are_outlier_do_not_move_a_device() -> None:
     pairs, _ = scalar_shifts().sample(160)
-    is_garbage = torch.rand(pairs.queries.shape, generator=torch.Generator().manual_seed(3)) < 0.1
-    copies = torch.where(is_garbage, 100.0, pairs.queries)
+    is_outlier = torch.rand(pairs.queries.shape, generator=torch.Generator().manual_seed(3)) < 0.1
+    copies = torch.where(is_outlier, 100.0, pairs.queries)
     originals, groups = scalar_shifts().patterns[pairs.origins], torch.arange(160) % 2
     found = fit_alignment(originals, copies, torch.ones(160), groups, 2)
     difference = found.offset[0] - found.offset[1]

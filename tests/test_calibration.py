@@ -12,10 +12,10 @@ from torch.testing import assert_close
 
 import ahop
 from ahop._tensors import lowest
-from ahop.fitting.calibration import fit_detector
-from ahop.fitting.crowd import crowd_of
+from ahop.fitting.negatives import hard_negatives
 from ahop.fitting.pool import fit_pool
 from ahop.fitting.posterior import CLOSEST, DRAWN, Posterior, Rivals, calibrated, closest_rivals, fit_posterior
+from ahop.fitting.unknown import fit_detector
 from ahop.unknown import UnknownDetector, score_features
 from tests.catalogue import moved_detector
 from tests.strategies import score_rows, seeds
@@ -270,16 +270,16 @@ def test_the_closest_and_some_others_weigh_what_all_weigh(make: Callable[[int], 
     pairs = variant.sample(patterns, 64, seed=1)
     judge = ahop.LikelihoodSimilarity(variant)
     near = ahop.EuclideanSimilarity()
-    crowd = crowd_of(patterns, pairs.origins, pairs.queries, near, [judge] * 64, seed=0)
+    negatives = hard_negatives(patterns, pairs.origins, pairs.queries, near, [judge] * 64, seed=0)
     scores = judge(patterns, pairs.queries).double()
-    assert_close(crowd.own.squeeze(-1).double(), scores.gather(-1, pairs.origins.unsqueeze(-1)).squeeze(-1))
-    weighed = torch.logsumexp(beta * crowd.scores.double() + crowd.log_counts, -1)
+    assert_close(negatives.own.squeeze(-1).double(), scores.gather(-1, pairs.origins.unsqueeze(-1)).squeeze(-1))
+    weighed = torch.logsumexp(beta * negatives.scores.double() + negatives.log_counts, -1)
     missed = (weighed - torch.logsumexp(beta * scores, -1)).abs()
     assert float(missed.median()) < 0.1
     assert float(missed.mean()) < 0.3
-    assert float(crowd.log_counts.exp().masked_fill(torch.isneginf(crowd.scores), 0).sum(-1).mean()) == pytest.approx(
-        len(patterns)
-    )
+    assert float(
+        negatives.log_counts.exp().masked_fill(torch.isneginf(negatives.scores), 0).sum(-1).mean()
+    ) == pytest.approx(len(patterns))
 
 
 def test_probabilities_among_very_many_mean_what_they_say() -> None:

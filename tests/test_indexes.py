@@ -159,7 +159,7 @@ def test_the_fast_form_of_a_mixture_is_its_slow_one() -> None:
     gappy = with_gaps(case, 0.2)
     rows = torch.randint(40, (5, 19), generator=torch.Generator().manual_seed(0))
     for signs in (False, True):
-        variant = moved_mixture(7, signs=signs, gaps_speak=False)
+        variant = moved_mixture(7, signs=signs, missing_is_informative=False)
         for patterns in (case.patterns, gappy.patterns, case.patterns.double()):
             queries = gappy.queries.to(patterns)
             with torch.no_grad():
@@ -188,7 +188,7 @@ def test_a_filter_that_leaves_no_row_is_answered_by_none(memory: ahop.Associativ
 
 
 def test_rows_that_are_not_there_are_refused_by_the_kernel() -> None:
-    case, variant = problem(count=4, dimensions=3, batch=1), moved_mixture(3, gaps_speak=False)
+    case, variant = problem(count=4, dimensions=3, batch=1), moved_mixture(3, missing_is_informative=False)
     for row in (-1, 4):
         with pytest.raises((ValueError, IndexError)), torch.no_grad():
             variant.paired_evidence(case.patterns, torch.tensor([[row]]), case.queries)

@@ -62,10 +62,10 @@ def test_padding_changes_nothing(name: str) -> None:
     masks = {key: mask[:2] for key, mask in masks.items()}
     before = layer(*inputs, **masks)
     sizes = {mask.shape[1]: mask for mask in masks.values()}
-    garbage = [
+    padded = [
         each.masked_fill(~sizes[each.shape[1]][..., None], 1e3) if each.shape[1] in sizes else each for each in inputs
     ]
-    after = layer(*garbage, **masks)
+    after = layer(*padded, **masks)
     if name in ("encoder", "decoder"):  # the padded query itself still has an answer of its own
         before, after = before[:, :-1], after[:, :-1]
     assert_close(before, after)

@@ -18,13 +18,13 @@ from torch.testing import assert_close
 import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.fitting.additive import fit_additive
-from ahop.fitting.auto import folds_of
 from ahop.fitting.candidates import Candidate
 from ahop.fitting.fit import SIMILARITIES
 from ahop.fitting.groups import alignment_helps, numbered
-from ahop.fitting.lesson import Lesson
 from ahop.fitting.missingness import fit_missingness
 from ahop.fitting.mixture import FORMS, Form, MixtureFit, fit_mixture
+from ahop.fitting.selection import folds_of
+from ahop.fitting.training_set import TrainingSet
 from ahop.missingness import Missingness
 from ahop.similarities.base import Similarity
 from ahop.variants.base import Variant
@@ -100,7 +100,7 @@ class Known:
         return float(((found - true) / units).abs().max())
 
 
-def known(signs: bool = False, own_units: bool = False, garbage: float = 0.2, missing: float = 0.1) -> Known:
+def known(signs: bool = False, own_units: bool = False, outliers: float = 0.2, missing: float = 0.1) -> Known:
     generator = torch.Generator().manual_seed(0)
     variant = ahop.MixtureVariant(DIMENSIONS, signs)
     units = torch.logspace(-2, 2, DIMENSIONS) if own_units else torch.ones(DIMENSIONS)
@@ -108,7 +108,7 @@ def known(signs: bool = False, own_units: bool = False, garbage: float = 0.2, mi
     bias = torch.full((DIMENSIONS,), 0.5) if signs else 0.4 * torch.randn(DIMENSIONS, generator=generator)
     variant.bias.copy_(bias * units)
     variant.std.copy_((0.15 + 0.1 * torch.rand(DIMENSIONS, generator=generator)) * units)
-    variant.garbage_rate.fill_(garbage)
+    variant.outlier_rate.fill_(outliers)
     variant.centre.copy_(torch.zeros(DIMENSIONS) if signs else variant.bias)
     variant.scale.copy_(2 * units)
     variant.missingness.base.fill_(log(missing / (1 - missing)))
@@ -123,7 +123,7 @@ def test_the_numbers_of_a_mixture_come_back(form: Form) -> None:
     truth = known(form.signs, form.own_units)
     fitted = truth.fit(512)
     assert fitted.form == form
-    for name, tolerance in (("gain", 0.03), ("bias", 0.1), ("std", 0.05), ("garbage_rate", 0.05)):
+    for name, tolerance in (("gain", 0.03), ("bias", 0.1), ("std", 0.05), ("outlier_rate", 0.05)):
         assert truth.error(name, fitted) < tolerance
     rates = torch.sigmoid(fitted.variant.missingness.base)
     assert float((rates - 0.1).abs().max()) < 0.05
@@ -136,15 +136,15 @@ def test_and_roughly_from_few_pairs(form: Form) -> None:
     truth = known(form.signs, form.own_units)
     fitted = truth.fit(64)
     assert fitted.form == form
-    for name, tolerance in (("gain", 0.1), ("bias", 0.25), ("std", 0.16), ("garbage_rate", 0.1)):
+    for name, tolerance in (("gain", 0.1), ("bias", 0.25), ("std", 0.16), ("outlier_rate", 0.1)):
         assert truth.error(name, fitted) < tolerance
 
 
-@pytest.mark.parametrize("garbage", [0.02, 0.6])
-def test_little_garbage_and_much_of_it_is_seen(garbage: float) -> None:
-    truth = known(garbage=garbage)
+@pytest.mark.parametrize("outliers", [0.02, 0.6])
+def test_few_outliers_and_many_are_seen(outliers: float) -> None:
+    truth = known(outliers=outliers)
     fitted = truth.fit(512)
-    assert truth.error("garbage_rate", fitted) < 0.03
+    assert truth.error("outlier_rate", fitted) < 0.03
     assert truth.error("bias", fitted) < 0.08
 
 
@@ -166,7 +166,7 @@ def test_a_gain_of_one_stays_one() -> None:
     assert known().error("gain", known().fit(64)) < 0.05
 
 
-def test_garbage_that_is_not_shifted_along_does_not_pull_the_bias() -> None:
+def test_outlier_that_is_not_shifted_along_does_not_pull_the_bias() -> None:
     truth = known()
     truth.variant.centre.zero_()
     assert truth.error("bias", truth.fit(512)) < 0.06
@@ -180,7 +180,7 @@ def test_the_papers_mixture_comes_back(count: int, tolerance: float) -> None:
     assert not found.signs
     assert_close(found.bias, truth.constant_bias(20), rtol=0, atol=tolerance)
     assert_close(found.std, torch.full((20,), 0.2), rtol=0, atol=tolerance)
-    assert_close(found.garbage_rate, torch.full((20,), 0.4), rtol=0, atol=tolerance)
+    assert_close(found.outlier_rate, torch.full((20,), 0.4), rtol=0, atol=tolerance)
 
 
 def test_signs_that_change_with_every_query_are_seen() -> None:
@@ -200,12 +200,12 @@ def test_a_fitted_mixture_retrieves_as_well_as_the_truth() -> None:
 
 
 @pytest.mark.parametrize("wild", [-9.0, 9999.0])
-def test_a_sentinel_among_the_values_is_garbage_and_does_not_spoil_the_rest(wild: float) -> None:
+def test_a_sentinel_among_the_values_is_outlier_and_does_not_spoil_the_rest(wild: float) -> None:
     patterns = normal(60, 8)
     pairs = ahop.NoisyVariant(0.09).sample(patterns, 200)
     copies = torch.where(torch.rand(pairs.queries.shape) < 0.05, wild, pairs.queries)
     found = fit_mixture(patterns[pairs.origins], copies).variant
-    assert_close(found.garbage_rate, torch.full((8,), 0.05), rtol=0, atol=0.04)
+    assert_close(found.outlier_rate, torch.full((8,), 0.05), rtol=0, atol=0.04)
     assert_close(found.std, torch.full((8,), 0.3), rtol=0, atol=0.08)
 
 
@@ -235,10 +235,10 @@ def test_pairs_without_weight_are_not_seen() -> None:
     spoiled = torch.where(weights[:, None] > 0, pairs.queries, 50.0)
     fitted = fit_mixture(truth.patterns[pairs.origins], spoiled, weights, Form())
     assert truth.error("bias", fitted) < 0.15
-    assert truth.error("garbage_rate", fitted) < 0.1
+    assert truth.error("outlier_rate", fitted) < 0.1
 
 
-# The density of garbage.
+# The density of outliers.
 
 
 def drawn_density(values: Tensor, low: float = -1.0, high: float = 1.0) -> StepDensity:
@@ -356,7 +356,7 @@ def test_listening_to_gaps_finds_more_than_ignoring_them(similarity: str) -> Non
     patterns = normal(300, 8)
     pairs, test = gapped(patterns, 400, by_value), gapped(patterns, 1000, by_value, seed=1)
     fitted = learn(patterns, pairs, similarity)
-    assert corruption_of(fitted).gaps_speak
+    assert corruption_of(fitted).missing_is_informative
     deaf = fitted.copy()
     for part in deaf.modules():
         if isinstance(part, Missingness):
@@ -699,7 +699,7 @@ def test_the_report_says_in_words_what_was_found(mixed: World) -> None:
         assert trial.name == report.chosen or f"{trial.name} {trial.log_loss:.2f}" in words
     assert f"shifted by up to {corruption.largest_shift:.2g} ({corruption.shifted} of {DIMENSIONS} dimensions)" in words
     assert f"noise {corruption.noise:.2g}" in words
-    assert f"{100 * corruption.garbage_rate:.0f} % of the entries are garbage" in words
+    assert f"{100 * corruption.outlier_rate:.0f} % of the entries are outliers" in words
     assert "missing" not in words
     assert str(corruption) in words
 
@@ -711,15 +711,15 @@ def test_the_numbers_of_the_report_are_those_of_the_corruption(mixed: World, noi
     assert found.shifted >= DIMENSIONS - 1
     assert found.noise == pytest.approx(0.2, abs=0.05)
     assert found.gain == pytest.approx(1, abs=0.05)
-    assert found.garbage_rate == pytest.approx(0.375, abs=0.06)  # six of sixteen
+    assert found.outlier_rate == pytest.approx(0.375, abs=0.06)  # six of sixteen
     assert found.missing_rate == 0
     assert not found.signs
-    assert not found.gaps_speak
+    assert not found.missing_is_informative
     assert found.fits
     still = corruption_of(noisy.memory)
     assert still.shifted <= 2
     assert still.noise == pytest.approx(0.39, abs=0.05)
-    assert still.garbage_rate < 0.05
+    assert still.outlier_rate < 0.05
 
 
 def test_gaps_are_reported_with_what_they_say() -> None:
@@ -757,7 +757,7 @@ def test_the_mixture_by_name_holds_the_numbers() -> None:
     patterns, variant = uniform(80, 10), ahop.MixedVariant(0.3, 0.1, 0.2)
     found = mixture_of(learn(patterns, variant.sample(patterns, 200)))
     assert_close(found.bias, variant.constant_bias(10), rtol=0, atol=0.06)
-    assert_close(found.garbage_rate, torch.full((10,), 0.3), rtol=0, atol=0.06)
+    assert_close(found.outlier_rate, torch.full((10,), 0.3), rtol=0, atol=0.06)
 
 
 def test_pairs_may_be_drawn_from_a_variant() -> None:
@@ -857,8 +857,8 @@ def test_the_memory_given_is_left_as_it_was(name: str) -> None:
 @given(seed=seeds, origins=st.lists(st.integers(0, 9), min_size=1, max_size=60))
 def test_copies_of_one_origin_are_held_out_together(seed: int, origins: list[int]) -> None:
     count = len(origins)
-    lesson = Lesson(torch.zeros(10, 1), torch.tensor(origins), torch.zeros(count, 1), torch.ones(count))
-    folds = folds_of(lesson, seed)
+    training = TrainingSet(torch.zeros(10, 1), torch.tensor(origins), torch.zeros(count, 1), torch.ones(count))
+    folds = folds_of(training, seed)
     if len(set(origins)) < 4:
         assert folds is None
         return
@@ -1076,14 +1076,14 @@ def test_groups_are_judged_whatever_rows_the_origins_have() -> None:
     patterns = alike().patterns.repeat_interleave(2, 0)
     numbers = numbered(names)[1]
     copies = pairs.queries + numbers.unsqueeze(-1)
-    lesson = Lesson(patterns, 2 * pairs.origins, copies, torch.ones(60), numbers)
+    training = TrainingSet(patterns, 2 * pairs.origins, copies, torch.ones(60), numbers)
     seen: list[int] = []
 
-    def learn(part: Lesson) -> Similarity:
+    def learn(part: TrainingSet) -> Similarity:
         seen.append(len(part))
         return ahop.EuclideanSimilarity()
 
-    assert alignment_helps(lesson, Candidate("a probe", learn))
+    assert alignment_helps(training, Candidate("a probe", learn))
     assert min(seen) < 60
 
 

@@ -20,7 +20,7 @@ both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], i
 
 def learned(dimensions: int, signs: bool, generator: torch.Generator) -> ahop.MixtureVariant:
     variant = ahop.MixtureVariant(dimensions, signs=signs)
-    for name, low, high in (("gain", 0.5, 1.5), ("bias", -1.0, 1.0), ("std", 0.05, 1.0), ("garbage_rate", 0.0, 0.9)):
+    for name, low, high in (("gain", 0.5, 1.5), ("bias", -1.0, 1.0), ("std", 0.05, 1.0), ("outlier_rate", 0.0, 0.9)):
         numbers = low + (high - low) * torch.rand(dimensions, generator=generator)
         getattr(variant, name).copy_(numbers)
     variant.population.copy_(torch.randn(variant.population.shape, generator=generator).sort(-1).values)
@@ -132,6 +132,6 @@ def test_what_is_worth_more_than_an_exponent_can_say_goes_the_long_way() -> None
     assert not serves_mixture(torch.zeros(1, 2), worth)
     variant = ahop.MixtureVariant(2)
     variant.std.fill_(1e-37)
-    variant.garbage_rate.fill_(1e-30)
+    variant.outlier_rate.fill_(1e-30)
     scores = variant.evidence(torch.zeros(2, 2), torch.zeros(1, 2))
     assert bool(scores.isfinite().all())

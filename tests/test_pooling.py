@@ -14,9 +14,9 @@ from torch.testing import assert_close
 import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.fitting.candidates import CANDIDATES, own_candidates, suitable
-from ahop.fitting.lesson import Lesson
 from ahop.fitting.pool import fit_pool
 from ahop.fitting.posterior import Rivals, calibrated, closest_rivals, fit_posterior
+from ahop.fitting.training_set import TrainingSet
 from ahop.similarities.base import Similarity
 from tests.strategies import FEW, seeds
 
@@ -368,15 +368,15 @@ def test_a_memory_with_a_pool_may_grow_and_shrink(halves: ahop.AssociativeMemory
 # What is worth trying.
 
 
-def lesson(patterns: Tensor, copies: Tensor, origins: Tensor) -> Lesson:
-    return Lesson(patterns, origins, copies, torch.ones(len(copies)))
+def training(patterns: Tensor, copies: Tensor, origins: Tensor) -> TrainingSet:
+    return TrainingSet(patterns, origins, copies, torch.ones(len(copies)))
 
 
 def names_for(rows: Tensor, gaps: float = 0.0) -> list[str]:
     generator = torch.Generator().manual_seed(1)
     copies = rows + 0.01 * torch.randn(rows.shape, generator=generator)
     copies = copies.masked_fill(torch.rand(rows.shape, generator=generator) < gaps, torch.nan)
-    return [each.name for each in suitable(CANDIDATES, lesson(rows, copies, torch.arange(len(rows))))]
+    return [each.name for each in suitable(CANDIDATES, training(rows, copies, torch.arange(len(rows))))]
 
 
 def smooth(count: int = 40, dimensions: int = 60, seed: int = 0) -> Tensor:

@@ -32,9 +32,9 @@ class Case:
         """The trust of one who knows the true numbers, and compares with all other origins."""
         variant = ahop.MixtureVariant(DIMENSIONS)
         variant.std.fill_(self.std)
-        variant.garbage_rate.fill_(1e-4)
-        variant.garbage.ends.copy_(torch.tensor([-20.0, 20.0]))
-        variant.garbage.log_density.fill_(-log(40))
+        variant.outlier_rate.fill_(1e-4)
+        variant.outliers.ends.copy_(torch.tensor([-20.0, 20.0]))
+        variant.outliers.log_density.fill_(-log(40))
         shares = (torch.arange(33) + 0.5) / 33
         variant.population.copy_(torch.nanquantile(self.originals, shares, dim=0).mT.nan_to_num(0))
         weights = (~self.wrong).double()

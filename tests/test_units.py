@@ -1,4 +1,4 @@
-"""Copies that were rounded: the step of the grid is seen, and is no garbage."""
+"""Copies that were rounded: the step of the grid is seen, and is no outlier."""
 
 import pytest
 import torch
@@ -50,22 +50,22 @@ def test_what_lies_on_no_grid_has_no_step(values: Tensor) -> None:
 
 @pytest.mark.parametrize("step", [0.0, 1.0])
 @pytest.mark.parametrize("pairs", [40, 200])
-def test_rounding_is_no_garbage(step: float, pairs: int) -> None:
+def test_rounding_is_no_outlier(step: float, pairs: int) -> None:
     patterns = normal(60, 12)
     origins = torch.arange(pairs) % 60
     copies = patterns[origins] + normal(pairs, 12, seed=1, std=3.0)
     fitted = fit_mixture(patterns[origins], rounded(copies, step) if step else copies).variant
-    assert float(fitted.garbage_rate.mean()) < 0.1
+    assert float(fitted.outlier_rate.mean()) < 0.1
     assert float(fitted.std.median()) == pytest.approx(3.0, rel=0.2)
     assert float(fitted.bias.abs().max()) < 2.0
 
 
-def test_garbage_among_rounded_values_is_still_seen() -> None:
+def test_outlier_among_rounded_values_is_still_seen() -> None:
     patterns, origins = normal(60, 12), torch.arange(240) % 60
     copies = patterns[origins] + normal(240, 12, seed=1, std=1.0)
     generator = torch.Generator().manual_seed(2)
-    is_garbage = torch.rand(copies.shape, generator=generator) < 0.3
-    copies = rounded(torch.where(is_garbage, normal(240, 12, seed=3, std=20.0), copies), 1.0)
+    is_outlier = torch.rand(copies.shape, generator=generator) < 0.3
+    copies = rounded(torch.where(is_outlier, normal(240, 12, seed=3, std=20.0), copies), 1.0)
     fitted = fit_mixture(patterns[origins], copies).variant
-    assert float(fitted.garbage_rate.mean()) == pytest.approx(0.3, abs=0.08)
+    assert float(fitted.outlier_rate.mean()) == pytest.approx(0.3, abs=0.08)
     assert float(fitted.std.median()) == pytest.approx(1.0, rel=0.3)

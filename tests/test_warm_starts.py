@@ -7,10 +7,10 @@ import torch
 from torch.testing import assert_close
 
 import ahop
-from ahop.fitting.convex import ConvexSolver
 from ahop.fitting.mixture import Form, fit_mixture
 from ahop.fitting.nuisance import choose_nuisance, fit_nuisance
 from ahop.fitting.pairs import GivenPairs
+from ahop.fitting.solvers.newton import ConvexSolver
 
 PATTERNS = 2 * torch.rand(300, 16, generator=torch.Generator().manual_seed(0)) - 1
 PAIRS = ahop.MixedVariant(0.2, 0.2, 0.2).sample(PATTERNS, 300)

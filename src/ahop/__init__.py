@@ -69,10 +69,10 @@ from ahop.variants.nuisance import NuisanceVariant
 from ahop.variants.posterior import log_posterior
 
 if TYPE_CHECKING:
-    from ahop.fitting.convex import ConvexSolver
     from ahop.fitting.fit import fit
-    from ahop.fitting.gradient import AdamSolver
-    from ahop.fitting.spreading import SeparationSolver
+    from ahop.fitting.solvers.adam import AdamSolver
+    from ahop.fitting.solvers.kernel_separation import SeparationSolver
+    from ahop.fitting.solvers.newton import ConvexSolver
     from ahop.indexes.calibrating import index
     from ahop.lifting import lift
     from ahop.stores.lance import open_store as open  # noqa: A004

@@ -86,7 +86,7 @@ def lift(
     asked = None if queries is None else _some(as_queries(queries, stored), ASKED, generator)
     if gaps is None:
         gaps = asked is not None and holds_nan(asked)
-    if asked is not None and not similarity.silence_is_evidence:
+    if asked is not None and not similarity.missing_is_evidence:
         asked = asked[~asked.isnan().all(-1)]  # no pattern is closer to these than any other
     if asked is None or not len(asked):
         asked = _typical(similarity, stored, generator)
@@ -151,7 +151,7 @@ def _lift_sum(
     exact = similarity(patterns[:JUDGED], queries)
     allowed = tolerance * _spread(exact)
     asked = queries
-    if similarity.silence_is_evidence:  # what a gap says is worth a term, however rare it is in the sample
+    if similarity.missing_is_evidence:  # what a gap says is worth a term, however rare it is in the sample
         asked = torch.cat([queries, torch.full_like(patterns[:1], torch.nan)])
     reached = torch.inf
     for size in GRIDS:

@@ -25,7 +25,7 @@ class LikelihoodSimilarity(Similarity):
     def __init__(self, variant: Variant) -> None:
         super().__init__()
         self.variant = check_kind("variant", variant, Variant)
-        self.silence_is_evidence = variant.understands_gaps
+        self.missing_is_evidence = variant.handles_missing
 
     @override
     def configuration(self) -> dict[str, object]:
@@ -44,7 +44,7 @@ class EvidenceSimilarity(DecomposableSimilarity):
     Decomposable, so a footprint can stand on it.
     """
 
-    silence_is_evidence = True
+    missing_is_evidence = True
 
     def __init__(self, variant: FactorisedVariant) -> None:
         super().__init__()

@@ -58,7 +58,7 @@ def assert_lifted(name: str, case: Problem) -> None:
     exact = exact.masked_fill(exact == torch.finfo(exact.dtype).min, 0)  # a query of which nothing is known
     error = differences(lifting, case, exact)
     # Nothing observed, no evidence: such queries have no spread, and the error is measured on the others alone.
-    silent = case.queries.isnan().all(-1) & (not similarity.silence_is_evidence)
+    silent = case.queries.isnan().all(-1) & (not similarity.missing_is_evidence)
     telling = exact[~silent]
     if telling.numel():  # else on queries that are drawn, and they have a spread of their own
         spread = float((telling - telling.mean(-1, keepdim=True)).square().mean().sqrt())
@@ -82,7 +82,7 @@ def test_lifted_scores_are_the_exact_ones_within_the_stated_error(name: str, cas
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in LIFTED if SIMILARITIES[name](2, 3).silence_is_evidence and name not in LEAVE_GAPS]
+    "name", [name for name in LIFTED if SIMILARITIES[name](2, 3).missing_is_evidence and name not in LEAVE_GAPS]
 )
 @settings(max_examples=FEWER)
 @given(case=gapped_problems)
@@ -94,7 +94,7 @@ def test_gaps_on_both_sides_are_lifted_where_they_say_something(name: str, case:
 @pytest.mark.parametrize(
     "name",
     [
-        *(n for n in LIFTED if not SIMILARITIES[n](2, 3).silence_is_evidence and n not in (*VARIANTS, *DIRECTIONS)),
+        *(n for n in LIFTED if not SIMILARITIES[n](2, 3).missing_is_evidence and n not in (*VARIANTS, *DIRECTIONS)),
         *("logarithm, then manhattan", "snv, then euclidean"),
     ],
 )

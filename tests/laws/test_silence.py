@@ -47,19 +47,19 @@ def normal(value: float, mean: float, std: float) -> float:
     return exp(-0.5 * ((value - mean) / std) ** 2) / (std * sqrt(2 * pi))
 
 
-def step_density(garbage: StepDensity, value: float) -> float:
-    low, high = garbage.ends.tolist()
-    width = (high - low) / garbage.steps
-    step = min(max(int((value - low) // width), 0), garbage.steps - 1)
-    return exp(float(garbage.log_density[step]) - max(low - value, value - high, 0.0) / width)
+def step_density(outliers: StepDensity, value: float) -> float:
+    low, high = outliers.ends.tolist()
+    width = (high - low) / outliers.steps
+    step = min(max(int((value - low) // width), 0), outliers.steps - 1)
+    return exp(float(outliers.log_density[step]) - max(low - value, value - high, 0.0) / width)
 
 
 def mixture_term(variant: ahop.MixtureVariant, i: int, stored: float, asked: float) -> float:
     if isnan(stored) or isnan(asked):
         return 0.0
-    gain, bias, std, rate = (float(each[i]) for each in (variant.gain, variant.bias, variant.std, variant.garbage_rate))
+    gain, bias, std, rate = (float(each[i]) for each in (variant.gain, variant.bias, variant.std, variant.outlier_rate))
     centre, scale = float(variant.centre[i]), float(variant.scale[i])
-    garbage = step_density(variant.garbage, (asked - centre) / scale) / scale
+    outliers = step_density(variant.outliers, (asked - centre) / scale) / scale
 
     def density(value: float, std: float) -> float:
         shifts = (bias, -bias) if variant.signs else (bias,)
@@ -69,7 +69,7 @@ def mixture_term(variant: ahop.MixtureVariant, i: int, stored: float, asked: flo
     around = [places[0], *places, places[-1]]
     widths = [sqrt(std**2 + ((after - before) / 2) ** 2) for before, after in zip(around, around[2:], strict=False)]
     anyone = sum(density(place, width) for place, width in zip(places, widths, strict=True)) / len(places)
-    return log(((1 - rate) * density(gain * stored, std) + rate * garbage) / ((1 - rate) * anyone + rate * garbage))
+    return log(((1 - rate) * density(gain * stored, std) + rate * outliers) / ((1 - rate) * anyone + rate * outliers))
 
 
 def hat_weights(places: list[float], value: float) -> list[float]:
@@ -117,7 +117,7 @@ def addend(similarity: Similarity, i: int, stored: float, asked: float) -> float
 def addends_of(base: Similarity, pattern: Tensor, query: Tensor) -> Tensor:
     pairs = zip(pattern.tolist(), query.tolist(), strict=True)
     values = torch.tensor([addend(base, i, *pair) for i, pair in enumerate(pairs)], dtype=torch.float64)
-    if base.silence_is_evidence:
+    if base.missing_is_evidence:
         return values
     mean = values.nanmean() if bool((~values.isnan()).any()) else values.new_zeros(())
     return torch.where(values.isnan(), mean, values)
@@ -215,7 +215,7 @@ def test_terms_of_gaps_are_ratios_of_rates() -> None:
     assert_close(gap.exp(), rates / alone)
     assert_close(value.exp(), (1 - rates) / (1 - alone))
     assert missingness.is_evidence
-    assert not moved_mixture(4, gaps_speak=False).missingness.is_evidence
+    assert not moved_mixture(4, missing_is_informative=False).missingness.is_evidence
 
 
 def test_a_value_that_an_edge_was_made_of_has_the_same_level_in_either_precision() -> None:

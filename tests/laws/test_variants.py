@@ -181,7 +181,7 @@ def learned(name: str, dimensions: int) -> ahop.MixtureVariant:
 @every_learned_variant
 @pytest.mark.parametrize("value", [-1.7, 0.4, 30.0, float("nan")])
 def test_a_learned_density_and_its_missing_mass_are_about_one(name: str, value: float) -> None:
-    """Garbage falls off beyond its ends, where none was seen, on top of its mass between them: hence the tolerance."""
+    """Outliers falls off beyond its ends, where none was seen, on top of its mass between them: hence the tolerance."""
     variant = learned(name, 1)
     pattern = torch.tensor([[value]], dtype=torch.float64)
     grid = torch.linspace(-50, 50, 200_001, dtype=torch.float64)
@@ -275,16 +275,16 @@ def _mixed_by_enumeration(variant: ahop.MixedVariant, patterns: Tensor, queries:
         shifts = [torch.full_like(patterns[0], sign * variant.bias) for sign in (1, -1)]
     variance = max(variant.std, 1e-5) ** 2
     inside = torch.stack([(queries - shift).abs() <= 1 + 1e-5 for shift in shifts])
-    garbage = (0.5 * inside.double()).log().logsumexp(0)
+    outliers = (0.5 * inside.double()).log().logsumexp(0)
     differences = torch.stack([queries[:, None] - patterns - shift for shift in shifts])
     kept = (-0.5 * differences.square() / variance - 0.5 * log(2 * pi * variance)).logsumexp(0)
-    garbage = garbage[:, None].expand_as(kept)
+    outliers = outliers[:, None].expand_as(kept)
     redrawn = variant.redrawn(dimensions)
     terms = []
     for chosen in combinations(range(dimensions), redrawn):
         mask = torch.zeros(dimensions, dtype=torch.bool)
         mask[list(chosen)] = True
-        terms.append(torch.where(mask, garbage, kept).sum(-1))
+        terms.append(torch.where(mask, outliers, kept).sum(-1))
     return torch.stack(terms).logsumexp(0) - log(comb(dimensions, redrawn)) - dimensions * log(len(shifts))
 
 

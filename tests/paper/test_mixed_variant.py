@@ -49,10 +49,10 @@ def test_redrawn_values_are_uniform_and_carry_the_bias_but_no_noise() -> None:
     """The order of the paper: noise, then mask, then bias."""
     patterns = uniform_patterns(20, 64)
     variant = MixedVariant(1.0, 5.0, 0.5)
-    garbage = variant.sample(patterns, 400).queries - variant.constant_bias(64)
-    assert float(garbage.abs().max()) <= 1 + 1e-6
-    assert float(garbage.mean()) == pytest.approx(0, abs=0.02)
-    assert float(garbage.var()) == pytest.approx(1 / 3, rel=0.02)
+    outliers = variant.sample(patterns, 400).queries - variant.constant_bias(64)
+    assert float(outliers.abs().max()) <= 1 + 1e-6
+    assert float(outliers.mean()) == pytest.approx(0, abs=0.02)
+    assert float(outliers.var()) == pytest.approx(1 / 3, rel=0.02)
 
 
 def test_constant_signs_are_one_vector_for_the_whole_distribution() -> None:

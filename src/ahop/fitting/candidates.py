@@ -9,10 +9,10 @@ from torch import Tensor
 
 from ahop._tensors import distinct
 from ahop.errors import InvalidTypeError
-from ahop.fitting.convex import ConvexSolver
-from ahop.fitting.lesson import Lesson
 from ahop.fitting.nuisance import fit_nuisance
 from ahop.fitting.pairs import GivenPairs
+from ahop.fitting.solvers.newton import ConvexSolver
+from ahop.fitting.training_set import TrainingSet
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
 from ahop.similarities.adaptive import AdaptiveSimilarity
@@ -60,9 +60,9 @@ class Candidate:
     """
 
     name: str
-    learn: Callable[[Lesson], Similarity]
+    learn: Callable[[TrainingSet], Similarity]
     is_fixed: bool = False
-    suits: Callable[[Lesson], bool] = lambda lesson: True
+    suits: Callable[[TrainingSet], bool] = lambda training: True
     is_evidence: bool = True
     is_brought: bool = False
 
@@ -87,50 +87,50 @@ def own_candidates(brought: Sequence[object]) -> list[Candidate]:
     return found
 
 
-def suitable(candidates: Sequence[Candidate], lesson: Lesson) -> list[Candidate]:
+def suitable(candidates: Sequence[Candidate], training: TrainingSet) -> list[Candidate]:
     """Those worth trying, in the order in which they are preferred: curves move as a whole."""
-    found = [candidate for candidate in candidates if candidate.suits(lesson)]
-    return sorted(found, key=lambda each: each.name != "nuisance") if lesson.are_curves else found
+    found = [candidate for candidate in candidates if candidate.suits(training)]
+    return sorted(found, key=lambda each: each.name != "nuisance") if training.are_curves else found
 
 
-def _constant(similarity: Similarity) -> Callable[[Lesson], Similarity]:
-    return lambda lesson: similarity
+def _constant(similarity: Similarity) -> Callable[[TrainingSet], Similarity]:
+    return lambda training: similarity
 
 
-def _additive(rank: int) -> Callable[[Lesson], Similarity]:
-    return lambda lesson: lesson.counts.similarity(rank)
+def _additive(rank: int) -> Callable[[TrainingSet], Similarity]:
+    return lambda training: training.counts.similarity(rank)
 
 
-def _mixture(lesson: Lesson) -> Similarity:
-    return EvidenceSimilarity(lesson.mixture.variant)
+def _mixture(training: TrainingSet) -> Similarity:
+    return EvidenceSimilarity(training.mixture.variant)
 
 
-def _nuisance(lesson: Lesson) -> Similarity:
-    pairs = lesson.originals, lesson.copies
-    return LikelihoodSimilarity(fit_nuisance(*pairs, weights=lesson.trusted, chosen=lesson.nuisance))
+def _nuisance(training: TrainingSet) -> Similarity:
+    pairs = training.originals, training.copies
+    return LikelihoodSimilarity(fit_nuisance(*pairs, weights=training.trusted, chosen=training.nuisance))
 
 
-def debiased(lesson: Lesson) -> DebiasedSimilarity:
+def debiased(training: TrainingSet) -> DebiasedSimilarity:
     """The distance once the shift is off: cheap enough to ask of very many patterns."""
-    return _moved(EuclideanSimilarity(), lesson)
+    return _moved(EuclideanSimilarity(), training)
 
 
-def _footprint(lesson: Lesson) -> Similarity:
+def _footprint(training: TrainingSet) -> Similarity:
     """The paper's footprints once the bias is off, told apart from the origins' closest rivals."""
-    bases: list[DecomposableSimilarity] = [_moved(EuclideanSimilarity(), lesson), _moved(DotSimilarity(), lesson)]
-    similarity = AdaptiveSimilarity(lesson.copies.shape[1], bases)
-    kept = (lesson.trusted > 0.5 * lesson.trusted.max()).nonzero().squeeze(-1)[:FOOTPRINT_PAIRS]
-    origins, copies = lesson.origins[kept], lesson.copies[kept]
-    rows = _rivals(debiased(lesson), lesson.patterns, origins, copies)
-    memory = AssociativeMemory(lesson.patterns[rows], similarity)
+    bases: list[DecomposableSimilarity] = [_moved(EuclideanSimilarity(), training), _moved(DotSimilarity(), training)]
+    similarity = AdaptiveSimilarity(training.copies.shape[1], bases)
+    kept = (training.trusted > 0.5 * training.trusted.max()).nonzero().squeeze(-1)[:FOOTPRINT_PAIRS]
+    origins, copies = training.origins[kept], training.copies[kept]
+    rows = _rivals(debiased(training), training.patterns, origins, copies)
+    memory = AssociativeMemory(training.patterns[rows], similarity)
     place = torch.searchsorted(rows, origins)
     ConvexSolver(tolerance=1e-4).solve(memory, GivenPairs(Pairs(place, copies)), progress=False)
     return similarity
 
 
-def _moved(base: DecomposableSimilarity, lesson: Lesson) -> DebiasedSimilarity:
-    moved = DebiasedSimilarity(base, lesson.copies.shape[1])
-    moved.bias.copy_(lesson.mixture.variant.shift)
+def _moved(base: DecomposableSimilarity, training: TrainingSet) -> DebiasedSimilarity:
+    moved = DebiasedSimilarity(base, training.copies.shape[1])
+    moved.bias.copy_(training.mixture.variant.shift)
     return moved
 
 
@@ -142,56 +142,56 @@ def _rivals(similarity: Similarity, patterns: Tensor, origins: Tensor, copies: T
     return distinct(torch.cat([own, others[:FOOTPRINT_PATTERNS]]))[0]
 
 
-def _behind(transform: Transform, learn: Callable[[Lesson], Similarity]) -> Callable[[Lesson], Similarity]:
-    return lambda lesson: TransformedSimilarity(learn(lesson.transformed(transform)), transform)
+def _behind(transform: Transform, learn: Callable[[TrainingSet], Similarity]) -> Callable[[TrainingSet], Similarity]:
+    return lambda training: TransformedSimilarity(learn(training.transformed(transform)), transform)
 
 
 def _strengths(
     base: Callable[[], Similarity], exponent: float = 1.0, missing: float | None = 0.0
-) -> Callable[[Lesson], Similarity]:
+) -> Callable[[TrainingSet], Similarity]:
     """Of strengths above the least one, once the common offset is off; what is missing was not heard at all."""
 
-    def learn(lesson: Lesson) -> Similarity:
-        values = torch.cat([lesson.patterns.flatten(), lesson.copies.flatten()])
+    def learn(training: TrainingSet) -> Similarity:
+        values = torch.cat([training.patterns.flatten(), training.copies.flatten()])
         known = values[~values.isnan()]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
         margin = MARGIN * (high - low) or 1.0
         transform = PowerTransform(low - margin, max(high, low + margin), exponent, missing)
-        aligned = AlignedSimilarity(TransformedSimilarity(base(), transform), lesson.copies.shape[1])
-        aligned.offset.fill_(_offset(lesson))
+        aligned = AlignedSimilarity(TransformedSimilarity(base(), transform), training.copies.shape[1])
+        aligned.offset.fill_(_offset(training))
         return aligned
 
     return learn
 
 
-def _offset(lesson: Lesson) -> float:
+def _offset(training: TrainingSet) -> float:
     """What copies differ by from their originals: one number for all dimensions, which few pairs tell well."""
-    difference = (lesson.copies - lesson.originals)[lesson.trusted > 0.5 * lesson.trusted.max()]
+    difference = (training.copies - training.originals)[training.trusted > 0.5 * training.trusted.max()]
     return float(difference.nanmedian().nan_to_num(0)) if difference.numel() else 0.0
 
 
-def _has_gaps(lesson: Lesson) -> bool:
-    return lesson.missing > MARGIN
+def _has_gaps(training: TrainingSet) -> bool:
+    return training.missing > MARGIN
 
 
-def _is_whole(lesson: Lesson) -> bool:
-    return lesson.missing <= MOST_MISSING
+def _is_whole(training: TrainingSet) -> bool:
+    return training.missing <= MOST_MISSING
 
 
-def _fills_tables(lesson: Lesson) -> bool:
-    return float((~lesson.copies.isnan()).sum()) >= OWN_TABLE * lesson.copies.shape[1]
+def _fills_tables(training: TrainingSet) -> bool:
+    return float((~training.copies.isnan()).sum()) >= OWN_TABLE * training.copies.shape[1]
 
 
-def _fills_footprints(lesson: Lesson) -> bool:
-    return lesson.copies.shape[1] <= min(FOOTPRINT_DIMENSIONS, OWN_WEIGHTS * len(lesson))
+def _fills_footprints(training: TrainingSet) -> bool:
+    return training.copies.shape[1] <= min(FOOTPRINT_DIMENSIONS, OWN_WEIGHTS * len(training))
 
 
-def _are_no_curves(lesson: Lesson) -> bool:
-    return not lesson.are_curves
+def _are_no_curves(training: TrainingSet) -> bool:
+    return not training.are_curves
 
 
-def _are_curves(lesson: Lesson) -> bool:
-    return lesson.are_curves
+def _are_curves(training: TrainingSet) -> bool:
+    return training.are_curves
 
 
 SNV, DIFFERENCE = SNVTransform(), DifferenceTransform()
@@ -202,7 +202,7 @@ CANDIDATES = (
     Candidate("additive", _additive(rank=1)),
     Candidate("additive_per_dimension", _additive(rank=4), suits=_fills_tables),
     Candidate("debiased", debiased),
-    Candidate("euclidean", lambda lesson: EuclideanSimilarity(), is_fixed=True),
+    Candidate("euclidean", lambda training: EuclideanSimilarity(), is_fixed=True),
     Candidate("nuisance", _nuisance, suits=_is_whole),
     Candidate("snv_nuisance", _behind(SNV, _nuisance), suits=_are_curves),
     Candidate("difference_nuisance", _behind(DIFFERENCE, _nuisance), suits=_are_curves),
@@ -214,8 +214,8 @@ CANDIDATES = (
     Candidate("powed_sorensen", _strengths(SorensenSimilarity, e), suits=_has_gaps, is_evidence=False),
     Candidate("heard_cosine", _strengths(CosineSimilarity), suits=_has_gaps, is_evidence=False),
     Candidate("powed_cosine", _strengths(CosineSimilarity, e), suits=_has_gaps, is_evidence=False),
-    Candidate("manhattan", lambda lesson: ManhattanSimilarity(), is_fixed=True),
-    Candidate("dot", lambda lesson: DotSimilarity(), is_fixed=True),
-    Candidate("cosine", lambda lesson: CosineSimilarity(), is_fixed=True, is_evidence=False),
-    Candidate("correlation", lambda lesson: CorrelationSimilarity(), is_fixed=True, is_evidence=False),
+    Candidate("manhattan", lambda training: ManhattanSimilarity(), is_fixed=True),
+    Candidate("dot", lambda training: DotSimilarity(), is_fixed=True),
+    Candidate("cosine", lambda training: CosineSimilarity(), is_fixed=True, is_evidence=False),
+    Candidate("correlation", lambda training: CorrelationSimilarity(), is_fixed=True, is_evidence=False),
 )

@@ -11,14 +11,14 @@ from tqdm.auto import tqdm
 from ahop._checks import as_group_names, check_choice, check_count
 from ahop._typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
-from ahop.fitting.auto import choose, describe_corruption, lesson_of, wanted_candidates
 from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
-from ahop.fitting.convex import ConvexSolver
-from ahop.fitting.gradient import AdamSolver
 from ahop.fitting.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.report import FitReport
-from ahop.fitting.spreading import SeparationSolver
+from ahop.fitting.selection import choose, describe_corruption, training_set_of, wanted_candidates
+from ahop.fitting.solvers.adam import AdamSolver
+from ahop.fitting.solvers.kernel_separation import SeparationSolver
+from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.threads import few_threads
 from ahop.memory import AssociativeMemory
 from ahop.similarities.base import LinearSimilarity, Similarity
@@ -115,16 +115,16 @@ def _learn(
     patterns = memory.modulation(memory.patterns)
     with few_threads(len(pairs) * patterns.shape[1]), tqdm(desc="fit", unit="fit", disable=not progress) as bar:
         bar.set_postfix_str("what happens to copies")
-        lesson = lesson_of(patterns, pairs, numbers if len(names) > 1 else None, seed)
-        if lesson.groups is not None and not alignment_helps(lesson, wanted[0]):
-            lesson = lesson.unaligned()
+        training = training_set_of(patterns, pairs, numbers if len(names) > 1 else None, seed)
+        if training.groups is not None and not alignment_helps(training, wanted[0]):
+            training = training.unaligned()
         if only_suitable:
-            wanted = suitable(wanted, lesson)
-        choice = choose(lesson, patterns, pairs, wanted, seed, bar)
+            wanted = suitable(wanted, training)
+        choice = choose(training, patterns, pairs, wanted, seed, bar)
         found: dict[str, Similarity] = {}
-        if lesson.groups is not None and choice.detector is not None:
+        if training.groups is not None and choice.detector is not None:
             bar.set_postfix_str("groups")
-            found = learn_groups(lesson, choice.candidates[0], choice.similarity, choice.learned_from, names)
+            found = learn_groups(training, choice.candidates[0], choice.similarity, choice.learned_from, names)
     memory.similarity, memory.detector = choice.similarity.to(patterns.device), choice.detector
     memory.separation = choice.separation
     memory.group_names, memory.by_group = list(found), nn.ModuleList(found.values())
@@ -137,7 +137,7 @@ def _learn(
         loss=choice.log_loss,
         chosen=choice.name,
         trials=choice.trials,
-        corruption=describe_corruption(lesson, choice.trials, choice.knows_wrong_pairs) if learned else None,
+        corruption=describe_corruption(training, choice.trials, choice.knows_wrong_pairs) if learned else None,
         groups=len(memory.group_names),
         accuracy=choice.accuracy if learned else None,
         floor=choice.separation.floor,

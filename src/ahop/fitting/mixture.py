@@ -6,7 +6,7 @@ from math import log
 import torch
 from torch import Tensor
 
-from ahop.fitting.expectation import Expectation, Start
+from ahop.fitting.em import Expectation, Start
 from ahop.fitting.rows import PairedRows
 from ahop.variants.mixture import MixtureVariant
 
@@ -99,12 +99,12 @@ def _fit(pairs: PairedRows, form: Form, steps: int, start: MixtureFit | None = N
     variant.gain.copy_(state.gain)
     variant.bias.copy_(state.bias * scale + middle * (1 - state.gain))
     variant.std.copy_(state.std * scale)
-    variant.garbage_rate.copy_(state.rate)
+    variant.outlier_rate.copy_(state.rate)
     variant.centre.copy_((shift + problem.centre) * scale + middle)
     variant.scale.copy_(scale)
     variant.population.copy_(pairs.population)
-    variant.garbage.ends.copy_(problem.garbage.ends)
-    variant.garbage.log_density.copy_(problem.garbage.log_density)
+    variant.outliers.ends.copy_(problem.outliers.ends)
+    variant.outliers.log_density.copy_(problem.outliers.log_density)
     pairs.gaps.fit(variant.missingness, pairs.weights * trust)
     counts = problem.entries.sums_by_dimension(problem.entries.of_pairs(torch.ones_like(trust)))
     per_entry = likelihood - float((counts * scale.log()).sum() / counts.sum().clamp_min(1))

@@ -47,11 +47,11 @@ class Corruption:
         signs: whether the sign of the shift is drawn anew for every copy.
         gain: median factor between a kept value and its origin.
         noise: median standard deviation of what is kept.
-        garbage_rate: share of the observed entries that have nothing to do with their origin.
+        outlier_rate: share of the observed entries that have nothing to do with their origin.
         missing_rate: share of the entries that are not observed.
-        gaps_speak: whether what is missing says something about the origin.
+        missing_is_informative: whether what is missing says something about the origin.
         wrong_pairs: how many pairs look like they stand beside the wrong origin.
-        fits: whether a mixture of kept, garbage and missing describes the copies about as well as anything tried.
+        fits: whether a mixture of kept entries, outliers and gaps describes the copies about as well as the best.
     """
 
     shifts: tuple[float, ...]
@@ -59,9 +59,9 @@ class Corruption:
     signs: bool
     gain: float
     noise: float
-    garbage_rate: float
+    outlier_rate: float
     missing_rate: float
-    gaps_speak: bool
+    missing_is_informative: bool
     wrong_pairs: int
     fits: bool
 
@@ -72,7 +72,7 @@ class Corruption:
     def __str__(self) -> str:
         return ("Copies are " if self.fits else "No simple form fits; the closest says that copies are ") + (
             f"{self._shift()}, noise {self.noise:.2g}{self._gain()}, "
-            f"{100 * self.garbage_rate:.0f} % of the entries are garbage{self._missing()}.{self._wrong()}"
+            f"{100 * self.outlier_rate:.0f} % of the entries are outliers{self._missing()}.{self._wrong()}"
         )
 
     def _shift(self) -> str:
@@ -87,7 +87,11 @@ class Corruption:
     def _missing(self) -> str:
         if not self.missing_rate:
             return ""
-        speak = "which says something about the origin" if self.gaps_speak else "which says nothing about the origin"
+        speak = (
+            "which says something about the origin"
+            if self.missing_is_informative
+            else "which says nothing about the origin"
+        )
         return f", {100 * self.missing_rate:.0f} % are missing, {speak}"
 
     def _wrong(self) -> str:

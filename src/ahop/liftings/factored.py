@@ -64,7 +64,7 @@ class FactoredLifting(Lifting):
 
     @override
     def _lift_patterns(self, patterns: Patterns) -> Tensor:
-        if not self.similarity.silence_is_evidence:
+        if not self.similarity.missing_is_evidence:
             refuse_gaps(patterns)
         # Term by term in rows: what is looked up and written stays in the caches.
         tables = self.tables.to(patterns).mT.contiguous()  # (d, r, places + 1)
@@ -93,7 +93,7 @@ class FactoredLifting(Lifting):
             profiles = read_at(self.similarity, self.grid, queries[rows])  # (b, places, d)
             terms = torch.bmm(profiles.permute(2, 0, 1), maps)  # (d, b, r)
             lifted[rows] = terms.permute(1, 0, 2)[:, kept.to(queries.device)]
-        return lifted if self.similarity.silence_is_evidence else scaled_up(lifted, queries)
+        return lifted if self.similarity.missing_is_evidence else scaled_up(lifted, queries)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def factor(similarity: DecomposableSimilarity, grid: Tensor, patterns: Patterns,
     values = read_at(similarity, grid, queries).permute(2, 0, 1)  # (d, q, places + 1)
     weights = shares(grid, patterns)
     weights = weights + LEAST_WEIGHT * weights.mean(-1, keepdim=True)
-    if not similarity.silence_is_evidence:
+    if not similarity.missing_is_evidence:
         weights[:, -1] = 0
     weights = weights / weights.sum(-1, keepdim=True)
     root = weights.sqrt().unsqueeze(1)
@@ -148,7 +148,7 @@ def factor(similarity: DecomposableSimilarity, grid: Tensor, patterns: Patterns,
 def read_at(similarity: DecomposableSimilarity, grid: Tensor, queries: Queries) -> PerDimension:
     """The addends (b, places + 1, d) of the queries at each place of the grid, and where nothing was stored."""
     stored = torch.cat([grid, grid.new_full((len(grid), 1), torch.nan)], dim=1).mT.to(queries)
-    if similarity.silence_is_evidence:
+    if similarity.missing_is_evidence:
         return similarity.per_dimension(stored, queries)
     values = similarity.per_dimension(stored[:-1], complete(queries))
     if holds_nan(queries):

@@ -50,7 +50,7 @@ class AdaptiveSimilarity(LinearSimilarity):
         super().__init__()
         self.dimensions = check_count("dimensions", dimensions)
         self.footprints = nn.ModuleList(FootprintSimilarity(base, dimensions) for base in check_bases(bases))
-        self.silence_is_evidence = any(part.silence_is_evidence for part in self._parts())
+        self.missing_is_evidence = any(part.missing_is_evidence for part in self._parts())
         self.betas = nn.Parameter(torch.ones(len(self.footprints)))
 
     @override
@@ -67,7 +67,7 @@ class AdaptiveSimilarity(LinearSimilarity):
 
     @override
     def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
-        return self.silence_is_evidence or have_kernel(self._bases(), patterns, queries)
+        return self.missing_is_evidence or have_kernel(self._bases(), patterns, queries)
 
     @override
     def features(self, patterns: Patterns, queries: Queries) -> Features:

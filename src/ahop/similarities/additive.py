@@ -31,7 +31,7 @@ class AdditiveSimilarity(DecomposableSimilarity, LinearSimilarity):
         rank: number of tables.
     """
 
-    silence_is_evidence = True
+    missing_is_evidence = True
     query_places: Tensor
     pattern_places: Tensor
     mixing: Tensor

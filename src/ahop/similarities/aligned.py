@@ -29,7 +29,7 @@ class AlignedSimilarity(Similarity):
         self.dimensions = check_count("dimensions", dimensions)
         self.register_buffer("offset", torch.zeros(dimensions))
         self.register_buffer("gain", torch.ones(dimensions))
-        self.silence_is_evidence = base.silence_is_evidence
+        self.missing_is_evidence = base.missing_is_evidence
 
     @override
     def configuration(self) -> dict[str, object]:

@@ -27,12 +27,12 @@ class Similarity(Component, ABC):
     on both sides has no evidence for it, and gets the lowest finite number. Compiled, it is `forward` and no more.
 
     Attributes:
-        silence_is_evidence: the formulas themselves know what a NaN says; they get the data as they are, and no score
+        missing_is_evidence: the formulas themselves know what a NaN says; they get the data as they are, and no score
             is put in the place of theirs.
         compares_patterns: where data have gaps, a score may depend on the other patterns; score all of them at once.
     """
 
-    silence_is_evidence: bool = False
+    missing_is_evidence: bool = False
     compares_patterns: bool = False
 
     @abstractmethod
@@ -40,7 +40,7 @@ class Similarity(Component, ABC):
 
     def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
         """Whether `forward` itself knows what to make of NaN in this data."""
-        return self.silence_is_evidence
+        return self.missing_is_evidence
 
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         """The formula for data with NaN in it, from what was observed. Pairs that share nothing may get any number."""
@@ -100,7 +100,7 @@ class DecomposableSimilarity(Similarity):
 
     def addends(self, patterns: Patterns, queries: Queries) -> PerDimension:
         """The same for data with NaN in it: each gap holds the mean of what was observed of its pair, zero if none."""
-        if self.silence_is_evidence or not holds_nan(patterns, queries):
+        if self.missing_is_evidence or not holds_nan(patterns, queries):
             return self.per_dimension(patterns, queries)
         mask = observed(queries).unsqueeze(-2) * observed(patterns).unsqueeze(-3)
         values = self.per_dimension(filled(patterns), filled(queries)) * mask

@@ -26,7 +26,7 @@ class CallableSimilarity(Similarity):
         name: what errors call it.
     """
 
-    silence_is_evidence = True
+    missing_is_evidence = True
 
     def __init__(self, function: Callable[[Tensor, Tensor], Array], name: str = "callable") -> None:
         super().__init__()

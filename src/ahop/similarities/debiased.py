@@ -25,7 +25,7 @@ class DebiasedSimilarity(DecomposableSimilarity):
         self.base = check_kind("base", base, DecomposableSimilarity)
         self.dimensions = check_count("dimensions", dimensions)
         self.register_buffer("bias", torch.zeros(dimensions))
-        self.silence_is_evidence = base.silence_is_evidence
+        self.missing_is_evidence = base.missing_is_evidence
         self.kernel = base.kernel
 
     @override

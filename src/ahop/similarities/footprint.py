@@ -40,7 +40,7 @@ class FootprintSimilarity(LinearSimilarity):
         super().__init__()
         self.base = check_kind("base", base, DecomposableSimilarity)
         self.dimensions = check_count("dimensions", dimensions)
-        self.silence_is_evidence = base.silence_is_evidence
+        self.missing_is_evidence = base.missing_is_evidence
         self.weights = nn.Parameter(torch.zeros(dimensions))
         with torch.no_grad():
             self.weights[-1] = 1
@@ -57,7 +57,7 @@ class FootprintSimilarity(LinearSimilarity):
 
     @override
     def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
-        return self.silence_is_evidence or have_kernel([self.base], patterns, queries)
+        return self.missing_is_evidence or have_kernel([self.base], patterns, queries)
 
     @override
     def features(self, patterns: Patterns, queries: Queries) -> Features:

@@ -31,7 +31,7 @@ class IsolatedSimilarity(Similarity):
         self.count = check_count("count", count)
         self.dimensions = check_count("dimensions", dimensions)
         self.bases = nn.ModuleList(check_bases(bases))
-        self.silence_is_evidence = any(base.silence_is_evidence for base in self._bases())
+        self.missing_is_evidence = any(base.missing_is_evidence for base in self._bases())
         self.weights = nn.Parameter(_base_weights(len(self.bases), count, dimensions))
 
     @override

@@ -28,7 +28,7 @@ class PooledSimilarity(Similarity):
         names: what each is called; if None, by its class.
     """
 
-    silence_is_evidence = True
+    missing_is_evidence = True
     compares_patterns = True
     weights: Tensor
 

@@ -18,7 +18,7 @@ class TransformedSimilarity(Similarity):
     them as it always does: pairs that share nothing behind the transform get the lowest number.
     """
 
-    silence_is_evidence = True
+    missing_is_evidence = True
 
     def __init__(self, base: Similarity, transform: Transform) -> None:
         super().__init__()

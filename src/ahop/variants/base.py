@@ -37,7 +37,7 @@ class Variant(Component, ABC):
     """
 
     # Whether `log_likelihood` knows what to make of NaN, a value that was not observed.
-    understands_gaps: bool = False
+    handles_missing: bool = False
 
     @abstractmethod
     def corrupt(self, originals: Queries, generator: Generator) -> Queries:

@@ -21,7 +21,7 @@ LEAST_WIDTH = 1e-30
 class StepDensity(Component):
     """Constant on equal steps between two ends; beyond them it falls by a factor of e with each step.
 
-    Edges stay sharp: whether a value can be garbage at all says more than how likely garbage takes it.
+    Edges stay sharp: whether an outlier can have a value at all says more than how likely it has it.
     """
 
     ends: Tensor

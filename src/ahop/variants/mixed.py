@@ -82,8 +82,8 @@ class MixedVariant(Variant):
         count, dimensions = originals.shape
         queries = originals + self.std * torch.randn(originals.shape, generator=generator, dtype=originals.dtype)
         redrawn = torch.rand(originals.shape, generator=generator).argsort(-1)[:, : self.redrawn(dimensions)]
-        garbage = 2 * torch.rand(redrawn.shape, generator=generator, dtype=originals.dtype) - 1
-        queries.scatter_(-1, redrawn, garbage)
+        outliers = 2 * torch.rand(redrawn.shape, generator=generator, dtype=originals.dtype) - 1
+        queries.scatter_(-1, redrawn, outliers)
         queries = queries.masked_fill(originals.isnan(), torch.nan)  # nothing was there to be redrawn
         if self.signs == "constant":
             return queries + self.constant_bias(dimensions).to(queries)
@@ -102,14 +102,14 @@ class MixedVariant(Variant):
             shifts = [self.constant_bias(dimensions).to(patterns)]
         else:
             shifts = [torch.full_like(patterns[0], self.bias), torch.full_like(patterns[0], -self.bias)]
-        garbage = torch.logsumexp(torch.stack([_log_uniform(queries - shift) for shift in shifts]), 0)
-        garbage = garbage - log(len(shifts))
+        outliers = torch.logsumexp(torch.stack([_log_uniform(queries - shift) for shift in shifts]), 0)
+        outliers = outliers - log(len(shifts))
         std = max(self.std, LEAST_STD)
         scores = patterns.new_empty(len(queries), len(patterns))
         for rows in blocks(len(queries), patterns.numel() * patterns.element_size(), CACHE_BYTES):
             kept = [_log_normal(queries[rows].unsqueeze(1) - patterns - shift, std) for shift in shifts]
             log_kept = kept[0] if len(kept) == 1 else torch.logaddexp(kept[0], kept[1]) - log(2)
-            scores[rows] = _subset_sum(log_kept, garbage[rows].unsqueeze(1), masked)
+            scores[rows] = _subset_sum(log_kept, outliers[rows].unsqueeze(1), masked)
         return scores - (lgamma(dimensions + 1) - lgamma(masked + 1) - lgamma(dimensions - masked + 1))
 
 
@@ -126,7 +126,7 @@ def _log_normal(values: Tensor, std: float) -> Tensor:
     return -0.5 * (values / std).square() - log(std) - 0.9189385332046727
 
 
-def _subset_sum(log_kept: Tensor, log_garbage: Tensor, count: int) -> Tensor:
+def _subset_sum(log_kept: Tensor, log_outliers: Tensor, count: int) -> Tensor:
     r"""$\log$ of the coefficient of $z^m$ in $\prod_i (f_i + z g_i)$, over the last axis.
 
     With $K(t) = \sum_i \log(f_i + e^t g_i)$ it is $K(t) - mt - \tfrac12 \log 2\pi K''(t)$ at the $t$ where $K'(t) = m$:
@@ -135,9 +135,9 @@ def _subset_sum(log_kept: Tensor, log_garbage: Tensor, count: int) -> Tensor:
     if count == 0:
         return log_kept.sum(-1)
     if count == log_kept.shape[-1]:
-        return log_garbage.sum(-1).expand(log_kept.shape[:-1])
+        return log_outliers.sum(-1).expand(log_kept.shape[:-1])
     # A dimension that only one of the two can explain has no part in the choice; large but finite keeps it so.
-    odds = (log_garbage - log_kept).clamp(-1e30, 1e30)
+    odds = (log_outliers - log_kept).clamp(-1e30, 1e30)
     kept = odds.shape[-1] - count
     with torch.no_grad():
         # Start between the last dimension to be redrawn and the first to be kept.
@@ -155,11 +155,11 @@ def _subset_sum(log_kept: Tensor, log_garbage: Tensor, count: int) -> Tensor:
     tilted = odds + tilt
     redrawn = tilted > 0
     # K(t) - mt, each dimension by the larger of its two addends: odds of any size cost no digits.
-    addends = torch.where(redrawn, log_garbage, log_kept) + softplus(torch.where(redrawn, -tilted, tilted))
+    addends = torch.where(redrawn, log_outliers, log_kept) + softplus(torch.where(redrawn, -tilted, tilted))
     total = addends.sum(-1) + (redrawn.sum(-1) - count) * tilt.squeeze(-1)
     # Where the choice is beyond doubt the sum has one term, and the density must not exceed its probability.
     total = total - 0.5 * torch.log((2 * torch.pi * spread.squeeze(-1)).clamp_min(1))
-    return total.masked_fill(torch.isneginf(log_garbage).sum(-1) > kept, -torch.inf)
+    return total.masked_fill(torch.isneginf(log_outliers).sum(-1) > kept, -torch.inf)
 
 
 def _tilt_step(count: int, mean: Tensor, spread: Tensor) -> Tensor:

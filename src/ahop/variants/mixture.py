@@ -1,4 +1,4 @@
-"""A corruption that is learned: each dimension kept, garbage, or missing."""
+"""A corruption that is learned: each entry kept, an outlier, or missing."""
 
 from collections.abc import Callable
 from math import log, pi
@@ -36,18 +36,18 @@ BLOCK_BYTES = 2**18
 class MixtureVariant(FactorisedVariant):
     r"""$p(x_i \mid \xi_i) = (1 - g_i)\,\mathcal N(x_i; a_i \xi_i + b_i, \sigma_i^2) + g_i\,G(x_i)$, unless missing.
 
-    Kept with its gain, bias and noise, or replaced by garbage of a density that all dimensions share; or not observed,
+    Kept with its gain, bias and noise, or replaced by an outlier whose density all dimensions share; or not observed,
     which is NaN and has a rate of its own. Every number is learned from pairs, see `ahop.fit`.
 
     Args:
         signs: the bias of a kept dimension is $+b_i$ or $-b_i$, drawn anew for every query.
     """
 
-    understands_gaps = True
+    handles_missing = True
     gain: Tensor
     bias: Tensor
     std: Tensor
-    garbage_rate: Tensor
+    outlier_rate: Tensor
     centre: Tensor
     scale: Tensor
     population: Tensor
@@ -58,12 +58,12 @@ class MixtureVariant(FactorisedVariant):
         self.register_buffer("gain", torch.ones(dimensions))
         self.register_buffer("bias", torch.zeros(dimensions))
         self.register_buffer("std", torch.ones(dimensions))
-        self.register_buffer("garbage_rate", torch.full((dimensions,), 0.01))
-        # Garbage is looked up at (x - centre) / scale: where dimensions have units of their own, so has their garbage.
+        self.register_buffer("outlier_rate", torch.full((dimensions,), 0.01))
+        # Outliers are looked up at (x - centre) / scale: where dimensions have units of their own, outliers have too.
         self.register_buffer("centre", torch.zeros(dimensions))
         self.register_buffer("scale", torch.ones(dimensions))
         self.register_buffer("population", torch.zeros(dimensions, POPULATION))
-        self.garbage = StepDensity()
+        self.outliers = StepDensity()
         self.missingness = Missingness(dimensions)
 
     @override
@@ -83,9 +83,9 @@ class MixtureVariant(FactorisedVariant):
             bias = bias * (2 * torch.randint(0, 2, shape, generator=generator) - 1)
         noise = torch.randn(shape, generator=generator, dtype=dtype)
         queries = self.gain.to(dtype) * originals + bias + self.std.to(dtype) * noise
-        garbage = self.centre + self.scale * self.garbage.sample(shape, generator)
-        redrawn = torch.rand(shape, generator=generator) < self.garbage_rate
-        queries = torch.where(redrawn & ~torch.isnan(originals), garbage.to(dtype), queries)
+        outliers = self.centre + self.scale * self.outliers.sample(shape, generator)
+        redrawn = torch.rand(shape, generator=generator) < self.outlier_rate
+        queries = torch.where(redrawn & ~torch.isnan(originals), outliers.to(dtype), queries)
         missing = torch.rand(shape, generator=generator) < self.missingness.rates(originals)
         return queries.masked_fill(missing, torch.nan)
 
@@ -167,11 +167,11 @@ class MixtureVariant(FactorisedVariant):
         """
         unseen = torch.isnan(queries)
         std = self.std.to(queries.dtype)
-        garbage, marginal = (_at_observed(each, queries) for each in (self._log_garbage, self._log_marginal))
+        outliers, marginal = (_at_observed(each, queries) for each in (self._log_outliers, self._log_marginal))
         queries = filled(queries)
-        worth = self._log_kept_rate(queries.dtype) - std.log() - 0.5 * log(2 * pi) - garbage
+        worth = self._log_kept_rate(queries.dtype) - std.log() - 0.5 * log(2 * pi) - outliers
         place = queries if self.signs else queries - self.bias.to(queries.dtype)
-        return place / std, worth.masked_fill(unseen, -FAR), (garbage - marginal).masked_fill(unseen, 0)
+        return place / std, worth.masked_fill(unseen, -FAR), (outliers - marginal).masked_fill(unseen, 0)
 
     def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
         """Places in standard deviations, too far away to match anything where not observed; and where observed."""
@@ -189,13 +189,13 @@ class MixtureVariant(FactorisedVariant):
     def _slopes(self, dtype: torch.dtype) -> Tensor:
         return self.gain.to(dtype) / self.std.to(dtype)
 
-    def _log_garbage(self, values: Tensor, columns: Tensor) -> Tensor:
+    def _log_outliers(self, values: Tensor, columns: Tensor) -> Tensor:
         r"""$\log g_i G(x_i)$ at values of these dimensions."""
-        centre, scale, rate = (each.to(values.dtype)[columns] for each in (self.centre, self.scale, self.garbage_rate))
-        return self.garbage.log_prob((values - centre) / scale) - scale.log() + rate.log()
+        centre, scale, rate = (each.to(values.dtype)[columns] for each in (self.centre, self.scale, self.outlier_rate))
+        return self.outliers.log_prob((values - centre) / scale) - scale.log() + rate.log()
 
     def _log_kept_rate(self, dtype: torch.dtype) -> Tensor:
-        return torch.log1p(-self.garbage_rate.to(dtype))
+        return torch.log1p(-self.outlier_rate.to(dtype))
 
     def _log_marginal(self, values: Tensor, columns: Tensor) -> Tensor:
         r"""$\log p_0(x_i)$: the mean over the population's quantiles, each as wide as the gap to its neighbours."""
@@ -208,7 +208,7 @@ class MixtureVariant(FactorisedVariant):
             if bool(small.any()):
                 total[small] = self._log_bumps(values[small], columns.expand_as(values)[small])
         kept = total - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(values.dtype)[columns]
-        return torch.logaddexp(kept, self._log_garbage(values, columns))
+        return torch.logaddexp(kept, self._log_outliers(values, columns))
 
     def _sum_of_bumps(self, values: Tensor, columns: Tensor) -> Tensor:
         places, stds = self._population(values.dtype)

@@ -38,7 +38,7 @@ class NuisanceVariant(Variant):
         rank: number of directions beside offset and slope.
     """
 
-    understands_gaps = True
+    handles_missing = True
 
     def __init__(self, dimensions: int, rank: int = 8) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from ahop.variants.density import StepDensity
 from ahop.variants.mixture import MixtureVariant, log_two_bumps
 
 TOLERANCE = 1e-5
-# When garbage is shifted along with the rest, its edges tell the bias better than the mean of what was kept.
+# Where outliers are shifted too, the edges of their density tell the bias better than the mean of what was kept.
 EDGE_STEPS = (20, 28, 36)
 EDGE_GRID = 15
 # Whether a pair is one is asked now and then: is its copy more like its origin than like others?
@@ -30,10 +30,10 @@ EVENTS = sorted(EDGE_STEPS + TRUST_STEPS)
 LEAST_STD = 1e-3
 # Nothing is kept as far off as this, and its square is still a number in float32.
 BEYOND = 1e9
-# Where values lie on a grid, a step of the garbage density holds so many of its places.
+# Where values lie on a grid, a step of the density of outliers holds so many of its places.
 GRAINS = 3.0
-# Steps beyond its ends from which on garbage is garbage.
-FAR_GARBAGE = 20
+# Steps beyond its ends from which on an entry is certainly an outlier.
+FAR_OUTLIERS = 20
 # Of the entries: they are told from the middle of their dimension, and noise is never so sharp that more digits show.
 DTYPE = torch.float32
 
@@ -64,7 +64,7 @@ class _Parts:
 
     Attributes:
         kept: log density of what is kept, with its rate.
-        odds: log of how much likelier garbage is.
+        odds: logarithm of how much likelier an entry is an outlier.
         sign: how sure the sign of the bias is, from -1 to 1; None where it has none of its own.
     """
 
@@ -73,17 +73,17 @@ class _Parts:
     sign: Tensor | None
 
     def either(self) -> Tensor:
-        """Log density of what is kept or garbage."""
+        """Log density of an entry, kept or outlier."""
         return self.odds.abs().neg_().exp_().add_(1).log_().add_(self.kept).add_(self.odds.clamp_min(0))
 
 
 class Expectation:
-    """Pairs in units of their own, and the garbage density that is learned beside the numbers of each dimension.
+    """Pairs in units of their own, and the density of outliers that is learned beside the numbers of each dimension.
 
     Attributes:
         middle: of all copies: from there, as a large common offset would cost digits,
         scale: (d,) and in these units are the numbers of the dimensions told.
-        centre: (d,) of the garbage, the bias left out.
+        centre: (d,) of the outliers, the bias left out.
     """
 
     def __init__(self, pairs: PairedRows, signs: bool, own_units: bool, start: Start | None = None) -> None:
@@ -102,15 +102,15 @@ class Expectation:
         self.population = (pairs.population - place.unsqueeze(-1)) / self.scale.unsqueeze(-1)
         self.originals, self.copies = originals.mT.contiguous(), copies.mT.contiguous()
         self.entries = Entries(self.originals, self.copies)
-        self.garbage = StepDensity().double()
+        self.outliers = StepDensity().double()
         self.least_step = GRAINS * grain(pairs.copies) / float(self.scale.median())
         self.trust = torch.ones_like(pairs.weights)
         if start is None:
             self.first, self.state = 0, self._guess()
-            # Where dimensions have units of their own, garbage is told by its place among the copies.
+            # Where dimensions have units of their own, outliers are told by their place among the copies.
             centre = among_copies / self.scale - self._shift(self.state)
             self.centre = centre if own_units else torch.zeros_like(centre)
-            self._start_garbage()
+            self._start_outliers()
         else:
             self.first, self.state = STARTED, self._taken_over(start)
         self.step, self.beyond = self._steps(self.state)
@@ -118,9 +118,9 @@ class Expectation:
         self.doubts = Doubts(originals, self._told(originals, copies), pairs.weights, pairs.gaps)
 
     def _told(self, originals: Tensor, copies: Tensor) -> Tensor:
-        """Copies by which originals can be told apart: not where none was observed, nor by how far garbage is off."""
-        low, high = self.garbage.ends
-        room, origin = FAR_GARBAGE * (high - low) / self.garbage.steps, self._origin_of_garbage(self.state)
+        """Copies by which originals can be told apart: not where none was observed, nor by how far outliers are off."""
+        low, high = self.outliers.ends
+        room, origin = FAR_OUTLIERS * (high - low) / self.outliers.steps, self._origin_of_outliers(self.state)
         held = copies.clamp((origin + low - room).to(copies), (origin + high + room).to(copies))
         return held.masked_fill(torch.isnan(originals).all(0), torch.nan)
 
@@ -140,27 +140,27 @@ class Expectation:
         variant = start.variant
         gain = variant.gain.double()
         bias = (variant.bias.double() - self.middle * (1 - gain)) / self.scale
-        std, rate = variant.std.double() / self.scale, variant.garbage_rate.double()
+        std, rate = variant.std.double() / self.scale, variant.outlier_rate.double()
         state = State(gain, bias, std, rate, torch.tensor(start.wrong, dtype=torch.float64))
         self.centre = (variant.centre.double() - self.middle) / self.scale - self._shift(state)
-        self.garbage.ends.copy_(variant.garbage.ends)
-        self.garbage.log_density.copy_(variant.garbage.log_density)
+        self.outliers.ends.copy_(variant.outliers.ends)
+        self.outliers.log_density.copy_(variant.outliers.log_density)
         if len(start.trust) == len(self.trust):
             self.trust = start.trust.double()
         return state
 
     def _shift(self, state: State) -> Tensor:
-        """What garbage is moved by along with the rest."""
+        """What outliers are moved by along with the rest."""
         return torch.zeros_like(state.bias) if self.signs else state.bias
 
-    def _start_garbage(self) -> None:
-        places = self.entries.copies - self.entries.of_dimensions(self._origin_of_garbage(self.state))
+    def _start_outliers(self) -> None:
+        places = self.entries.copies - self.entries.of_dimensions(self._origin_of_outliers(self.state))
         shown = places if self.entries.shared is None else places[self.entries.shared > 0]
-        self.garbage.ends.copy_(ends(shown.flatten().double()))
+        self.outliers.ends.copy_(ends(shown.flatten().double()))
         self.step, self.beyond = self._steps(self.state)
-        self._fit_garbage(self.entries.of_pairs(self.trust))
+        self._fit_outliers(self.entries.of_pairs(self.trust))
 
-    def _origin_of_garbage(self, state: State) -> Tensor:
+    def _origin_of_outliers(self, state: State) -> Tensor:
         return self.centre + self._shift(state) - self.place
 
     @torch.no_grad()
@@ -185,7 +185,7 @@ class Expectation:
                 moved = self._sharpen(moved, share, total) if step in EDGE_STEPS else moved
             state = moved
             self.step, self.beyond = self._steps(state)
-            self._fit_garbage(share.sub(kept))
+            self._fit_outliers(share.sub(kept))
             settled = abs(likelihood - before) < TOLERANCE
             before = likelihood
             step = min((each for each in EVENTS if each > step), default=steps) if settled else step + 1
@@ -209,21 +209,21 @@ class Expectation:
         return state.bias + (state.gain - 1) * self.place
 
     def _steps(self, state: State) -> tuple[Tensor, Tensor]:
-        """The step of the garbage density that each copy falls on, and how many steps it is beyond the ends."""
-        low, high = self.garbage.ends
-        width = (high - low) / self.garbage.steps
-        origin = self.entries.of_dimensions(self._origin_of_garbage(state) + low)
+        """The step of the density of outliers that each copy falls on, and how many steps it is beyond the ends."""
+        low, high = self.outliers.ends
+        width = (high - low) / self.outliers.steps
+        origin = self.entries.of_dimensions(self._origin_of_outliers(state) + low)
         place = (self.entries.copies - origin).mul_(float(1 / width))
-        step = place.clamp(0, self.garbage.steps - 1).int()
-        return step, (place - place.clamp(0, self.garbage.steps)).abs_()
+        step = place.clamp(0, self.outliers.steps - 1).int()
+        return step, (place - place.clamp(0, self.outliers.steps)).abs_()
 
-    def _fit_garbage(self, weights: Tensor) -> None:
-        counts = torch.bincount(self.step.flatten(), weights.flatten().double(), self.garbage.steps)
-        self.garbage.fit_counts(counts, self.least_step)
+    def _fit_outliers(self, weights: Tensor) -> None:
+        counts = torch.bincount(self.step.flatten(), weights.flatten().double(), self.outliers.steps)
+        self.outliers.fit_counts(counts, self.least_step)
 
     def _parts(self, state: State, step: Tensor, beyond: Tensor) -> _Parts:
         entries, apart = self.entries, self.apart
-        garbage = self.garbage.log_density.to(DTYPE)[step].sub_(beyond).add_(entries.of_dimensions(state.rate.log()))
+        outliers = self.outliers.log_density.to(DTYPE)[step].sub_(beyond).add_(entries.of_dimensions(state.rate.log()))
         constant = torch.log1p(-state.rate) - state.std.log() - 0.5 * log(2 * pi)
         inverse = entries.of_dimensions(1 / state.std)
         if self.signs:
@@ -236,7 +236,7 @@ class Expectation:
             deviation = torch.addcmul(apart, entries.originals, tilt).add_(left).mul_(inverse)
             kept = torch.addcmul(entries.of_dimensions(constant), deviation, deviation, value=-0.5)
             sign = None
-        return _Parts(kept, garbage.sub_(kept), sign)
+        return _Parts(kept, outliers.sub_(kept), sign)
 
     def _maximise(self, state: State, kept: Tensor, total: Tensor, sign: Tensor | None) -> State:
         sums = self.entries.product_sums(kept, self.products)
@@ -273,7 +273,7 @@ class Expectation:
         return torch.where(clear, 1 + between / (between + error) * (raw - 1), 1.0)
 
     def _sharpen(self, state: State, share: Tensor, total: Tensor) -> State:
-        """The posterior mean of each bias on a grid, garbage moving along with it."""
+        """The posterior mean of each bias on a grid, outliers moving along with it."""
         error = (state.std.square() / total.clamp_min(1)).sqrt()
         grid = torch.linspace(-4, 4, EDGE_GRID, dtype=torch.float64).unsqueeze(-1) * error
         prior_mean = state.bias.mean()
@@ -296,9 +296,9 @@ class Expectation:
         variant.gain.copy_(state.gain)
         variant.bias.copy_(state.bias if self.signs else self._constant(state))
         variant.std.copy_(state.std)
-        variant.garbage_rate.copy_(state.rate)
-        variant.centre.copy_(self._origin_of_garbage(state))
-        variant.garbage.ends.copy_(self.garbage.ends)
-        variant.garbage.log_density.copy_(self.garbage.log_density)
+        variant.outlier_rate.copy_(state.rate)
+        variant.centre.copy_(self._origin_of_outliers(state))
+        variant.outliers.ends.copy_(self.outliers.ends)
+        variant.outliers.log_density.copy_(self.outliers.log_density)
         variant.population.copy_(self.population)
         return variant

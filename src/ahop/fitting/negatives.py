@@ -20,7 +20,7 @@ CLOSEST, DRAWN = 128, 1024
 
 
 @dataclass(frozen=True)
-class Crowd:
+class HardNegatives:
     """All stored patterns as held-out copies see them.
 
     Attributes:
@@ -62,9 +62,9 @@ def pairs_to_scan(patterns: Patterns) -> int:
 
 
 @torch.no_grad()
-def crowd_of(
+def hard_negatives(
     patterns: Patterns, origins: Tensor, copies: Tensor, near: Similarity, judges: Sequence[Similarity], seed: int
-) -> Crowd:
+) -> HardNegatives:
     """Each copy beside its origin, the closest of all patterns, and some that are drawn from the others.
 
     Args:
@@ -86,4 +86,4 @@ def crowd_of(
     drawn = drawn.masked_fill(counted, -torch.inf)
     left = len(patterns) - 1 - (~torch.isneginf(of_closest)).sum(-1, keepdim=True)
     log_each = (left / (~counted).sum(-1, keepdim=True).clamp_min(1)).double().log()
-    return Crowd(own, of_closest, drawn, log_each, len(patterns))
+    return HardNegatives(own, of_closest, drawn, log_each, len(patterns))

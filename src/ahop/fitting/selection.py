@@ -1,4 +1,4 @@
-"""Which similarities suit the pairs? Each is judged on pairs whose origins it has not seen, and the best are pooled."""
+"""Which similarities suit the pairs? Each is evaluated on pairs whose origins it has not seen; the best are pooled."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from tqdm.auto import tqdm
 from ahop._tensors import distinct
 from ahop._typing import Patterns
 from ahop.errors import InvalidValueError
-from ahop.fitting.calibration import detector_of, fit_detector
 from ahop.fitting.candidates import CANDIDATES, Candidate, debiased, own_candidates
-from ahop.fitting.crowd import crowd_of, pairs_to_scan
-from ahop.fitting.lesson import Lesson
+from ahop.fitting.negatives import hard_negatives, pairs_to_scan
 from ahop.fitting.pool import LEAST_WEIGHT, PENALTY, WITHIN, cross_fitted, fit_pool, promises
 from ahop.fitting.posterior import Rivals, behind, calibrated, closest_rivals, fit_posterior
 from ahop.fitting.report import Corruption, Member, Trial
+from ahop.fitting.training_set import TrainingSet
+from ahop.fitting.unknown import detector_of, fit_detector
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity, worst_for_unknown
@@ -35,11 +35,11 @@ LEAST_ORIGINS = 4
 CHANCE, ALIKE = 2.0, 0.01
 # After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out, unless a
 # pool with the best promises to make the log-losses of that fold fall by so much.
-LEAST_JUDGED, HOPELESS, CLEARLY, PROMISING = 20, 0.05, 2.0, 1.0
+LEAST_HELD_OUT, HOPELESS, CLEARLY, PROMISING = 20, 0.05, 2.0, 1.0
 # A mixture describes the copies if its log-loss is within this of the best.
 TOLERATED = 0.1
 # Pairs that judge, and stored patterns that they are told apart from: neither grows with the memory.
-JUDGED_PAIRS, MOST_RIVALS, LEAST_RIVALS, WORK = 1024, 2048, 256, 1 << 28
+HELD_OUT_PAIRS, MOST_RIVALS, LEAST_RIVALS, WORK = 1024, 2048, 256, 1 << 28
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Choice:
     def name(self) -> str:
         return " + ".join(each.name for each in self.candidates)
 
-    def learned_from(self, lesson: Lesson) -> Similarity:
+    def learned_from(self, training: TrainingSet) -> Similarity:
         """The same choice, fitted to other pairs."""
-        return _together([each.learn(lesson) for each in self.candidates], self.candidates, self.weights)
+        return _together([each.learn(training) for each in self.candidates], self.candidates, self.weights)
 
 
 def wanted_candidates(names: Sequence[str] | None, brought: Sequence[object]) -> list[Candidate]:
@@ -79,50 +79,50 @@ def wanted_candidates(names: Sequence[str] | None, brought: Sequence[object]) ->
     return [each for each in CANDIDATES if names is None or each.name in names] + own_candidates(brought)
 
 
-def describe_corruption(lesson: Lesson, trials: Sequence[Trial], knows_wrong_pairs: bool) -> Corruption:
+def describe_corruption(training: TrainingSet, trials: Sequence[Trial], knows_wrong_pairs: bool) -> Corruption:
     """What the mixture makes of the pairs, and whether anything explains them much better."""
-    variant, weights = lesson.mixture.variant, lesson.trusted
-    kept = weights.sum() * (1 - variant.garbage_rate)
+    variant, weights = training.mixture.variant, training.trusted
+    kept = weights.sum() * (1 - variant.outlier_rate)
     error = variant.std / kept.clamp_min(1).sqrt()
     losses = {trial.name: trial.log_loss for trial in trials}
     best = min(losses.values(), default=0.0)
     explained = losses.get("mixture", best) <= best + TOLERATED
-    present = ~torch.isnan(lesson.originals)
+    present = ~torch.isnan(training.originals)
     return Corruption(
         shifts=tuple(variant.bias.tolist()),
         shifted=int((variant.bias.abs() > 3 * error).sum()),
         signs=variant.signs,
         gain=float(variant.gain.median()),
         noise=float(variant.std.median()),
-        garbage_rate=float(variant.garbage_rate.mean()),
-        missing_rate=float((torch.isnan(lesson.copies) & present).sum() / present.sum().clamp_min(1)),
-        gaps_speak=variant.missingness.is_evidence,
-        wrong_pairs=int((lesson.mixture.trust < 0.5).sum()) if knows_wrong_pairs else 0,
+        outlier_rate=float(variant.outlier_rate.mean()),
+        missing_rate=float((torch.isnan(training.copies) & present).sum() / present.sum().clamp_min(1)),
+        missing_is_informative=variant.missingness.is_evidence,
+        wrong_pairs=int((training.mixture.trust < 0.5).sum()) if knows_wrong_pairs else 0,
         fits=explained,
     )
 
 
 def choose(
-    lesson: Lesson, patterns: Patterns, pairs: Pairs, wanted: Sequence[Candidate], seed: int, bar: "tqdm[Any]"
+    training: TrainingSet, patterns: Patterns, pairs: Pairs, wanted: Sequence[Candidate], seed: int, bar: "tqdm[Any]"
 ) -> Choice:
     """The candidate with the least held-out log-loss, or a pool of several that does better, refitted to all pairs.
 
     Of those that are as good within chance, the first in the order of `CANDIDATES`.
     """
-    folds = folds_of(lesson, seed)
+    folds = folds_of(training, seed)
     if folds is None:
-        return _fall_back(lesson, wanted)
-    judged = _judged(len(lesson), seed)
-    parts = [_Part(lesson, judged, folds, fold) for fold in range(int(folds.max()) + 1)]
+        return _fall_back(training, wanted)
+    held_out = _held_out(len(training), seed)
+    parts = [_Part(training, held_out, folds, fold) for fold in range(int(folds.max()) + 1)]
     bar.total = len(wanted) * len(parts)
-    outcomes, left_out = _judge(wanted, parts, lesson, judged, lesson.weights[judged].double(), bar)
+    outcomes, left_out = _evaluate(wanted, parts, training, held_out, training.weights[held_out].double(), bar)
     knows_wrong_pairs = _is_near_the_best("mixture", outcomes)
-    trust = (lesson.trusted if knows_wrong_pairs else lesson.weights)[judged].double()
-    if knows_wrong_pairs and bool((lesson.mixture.trust < 1 - ALIKE).any()):
-        origins = lesson.origins[judged]
+    trust = (training.trusted if knows_wrong_pairs else training.weights)[held_out].double()
+    if knows_wrong_pairs and bool((training.mixture.trust < 1 - ALIKE).any()):
+        origins = training.origins[held_out]
         outcomes = [_outcome(each.candidate, each.learned, each.scores, origins, trust) for each in outcomes]
     best, tie = _preferred(outcomes, trust)
-    rivals = _told_apart(outcomes, lesson.origins[judged])
+    rivals = _told_apart(outcomes, training.origins[held_out])
     brought = [place for place, each in enumerate(outcomes) if each.candidate.is_brought]
     pool = fit_pool(rivals, trust, best, [each.trial.log_loss for each in outcomes], brought)
     members = [outcomes[place] for place in pool.members]
@@ -133,18 +133,18 @@ def choose(
         for weight, each in zip(pool.posterior.weights, members, strict=True)
     )
     scores = _pooled([each.scores for each in members], chosen, weights)
-    if len(patterns) > len(lesson.patterns):
+    if len(patterns) > len(training.patterns):
         by_fold = [[each.learned[fold] for each in members] for fold in range(len(parts))]
-        judges = [_together(learned, chosen, weights) for learned in by_fold]
-        separation, detector = _among_all(judges, parts, patterns, pairs.origins, lesson, judged, trust, seed)
+        of_folds = [_together(learned, chosen, weights) for learned in by_fold]
+        separation, detector = _among_all(of_folds, parts, patterns, pairs.origins, training, held_out, trust, seed)
     else:
-        pooled = cross_fitted(rivals.only(pool.members), trust, folds[judged], pool.posterior)
+        pooled = cross_fitted(rivals.only(pool.members), trust, folds[held_out], pool.posterior)
         beta, posterior = calibrated(pooled, trust)
         beta = beta * (weights[0] if _is_single(chosen) else 1.0)
-        separation, detector = Softmax(beta, posterior.floor), fit_detector(scores, lesson.origins[judged], trust)
-    learned = _together([each.learn(lesson) for each in chosen], chosen, weights)
+        separation, detector = Softmax(beta, posterior.floor), fit_detector(scores, training.origins[held_out], trust)
+    learned = _together([each.learn(training) for each in chosen], chosen, weights)
     total = trust.sum().clamp_min(1e-12)
-    hits = (scores.argmax(-1) == lesson.origins[judged]).double()
+    hits = (scores.argmax(-1) == training.origins[held_out]).double()
     return Choice(
         learned,
         separation,
@@ -164,21 +164,21 @@ def choose(
 
 
 class _Part:
-    """One fold: what is learned from, and the judged pairs that are held out."""
+    """One fold: the training set, and the pairs that are held out of it."""
 
-    def __init__(self, lesson: Lesson, judged: Tensor, folds: Tensor, fold: int) -> None:
+    def __init__(self, training: TrainingSet, held_out: Tensor, folds: Tensor, fold: int) -> None:
         rows = (folds != fold).nonzero().squeeze(-1)
-        most = max(LEAST_TAUGHT, MOST_ENTRIES // lesson.patterns.shape[1])
-        self.lesson = lesson.part(rows[:: max(1, -(-len(rows) // most))])
-        self.places = (folds[judged] == fold).nonzero().squeeze(-1)
-        asked = judged[self.places]
-        groups = None if lesson.groups is None else lesson.groups[asked]
-        self.copies = self.lesson.aligned(lesson.recorded[asked], groups)
+        most = max(LEAST_TAUGHT, MOST_ENTRIES // training.patterns.shape[1])
+        self.training = training.part(rows[:: max(1, -(-len(rows) // most))])
+        self.places = (folds[held_out] == fold).nonzero().squeeze(-1)
+        asked = held_out[self.places]
+        groups = None if training.groups is None else training.groups[asked]
+        self.copies = self.training.aligned(training.recorded[asked], groups)
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A trial with what was learned in each fold, and scores (m, p) and losses (m,) of the pairs it was judged on."""
+    """A trial with what was learned in each fold, and scores (m, p) and losses (m,) of the held-out pairs."""
 
     candidate: Candidate
     learned: list[Similarity]
@@ -188,11 +188,11 @@ class _Outcome:
     rivals: Rivals
 
 
-def _judge(
+def _evaluate(
     wanted: Sequence[Candidate],
     parts: list[_Part],
-    lesson: Lesson,
-    judged: Tensor,
+    training: TrainingSet,
+    held_out: Tensor,
     trust: Tensor,
     bar: "tqdm[Any]",
 ) -> tuple[list[_Outcome], list[Trial]]:
@@ -200,32 +200,34 @@ def _judge(
     left_out: list[Trial] = []
     scores: dict[str, Tensor] = {}
     learned: dict[str, list[Similarity]] = {}
-    origins, left = lesson.origins[judged], list(wanted)
+    origins, left = training.origins[held_out], list(wanted)
     for number, part in enumerate(parts):
         for candidate in list(left):
             bar.set_postfix_str(f"{candidate.name}, fold {number + 1} of {len(parts)}")
-            of_fold = _scores_of(candidate, part, lesson, may_fail=len(left) > 1 and not candidate.is_brought)
+            of_fold = _scores_of(candidate, part, training, may_fail=len(left) > 1 and not candidate.is_brought)
             bar.update()
             if of_fold is None:
                 left.remove(candidate)
                 bar.update(len(parts) - number - 1)
                 continue
             if number == 0:
-                scores[candidate.name] = lesson.patterns.new_empty(len(judged), len(lesson.patterns))
+                scores[candidate.name] = training.patterns.new_empty(len(held_out), len(training.patterns))
             learned.setdefault(candidate.name, []).append(of_fold[0])
             scores[candidate.name][part.places] = of_fold[1]
-        if number == 0 and len(part.places) >= LEAST_JUDGED:
+        if number == 0 and len(part.places) >= LEAST_HELD_OUT:
             left, left_out = _hopeful(left, scores, origins[part.places], part.places, trust[part.places])
             bar.update(len(left_out) * (len(parts) - 1))
     return [_outcome(each, learned[each.name], scores[each.name], origins, trust) for each in left], left_out
 
 
-def _scores_of(candidate: Candidate, part: _Part, lesson: Lesson, may_fail: bool) -> tuple[Similarity, Tensor] | None:
+def _scores_of(
+    candidate: Candidate, part: _Part, training: TrainingSet, may_fail: bool
+) -> tuple[Similarity, Tensor] | None:
     """None for what these pairs cannot teach, where there is something else to choose; what was brought must work."""
     try:
         with torch.no_grad():
-            similarity = candidate.learn(part.lesson)
-            scores = similarity(lesson.patterns, part.copies).to(lesson.patterns.dtype)
+            similarity = candidate.learn(part.training)
+            scores = similarity(training.patterns, part.copies).to(training.patterns.dtype)
     except InvalidValueError:
         if not may_fail:
             raise
@@ -329,38 +331,38 @@ def _together(learned: list[Similarity], candidates: Sequence[Candidate], weight
 
 
 def _among_all(
-    judges: list[Similarity],
+    of_folds: list[Similarity],
     parts: list[_Part],
     patterns: Patterns,
     origins: Tensor,
-    lesson: Lesson,
-    judged: Tensor,
+    training: TrainingSet,
+    held_out: Tensor,
     trust: Tensor,
     seed: int,
 ) -> tuple[Softmax, UnknownDetector]:
     """Sharpness and detector for all patterns: among those that were drawn, nearly every copy finds its origin."""
-    count = min(len(judged), pairs_to_scan(patterns))
-    some = torch.linspace(0, len(judged) - 1, count).long()
-    fold = torch.empty(len(judged), dtype=torch.long)
-    copies = lesson.copies[judged].clone()
+    count = min(len(held_out), pairs_to_scan(patterns))
+    some = torch.linspace(0, len(held_out) - 1, count).long()
+    fold = torch.empty(len(held_out), dtype=torch.long)
+    copies = training.copies[held_out].clone()
     for number, part in enumerate(parts):
         fold[part.places] = number
         copies[part.places] = part.copies
-    asked = judged[some]
-    chosen = [judges[number] for number in fold[some].tolist()]
-    crowd = crowd_of(patterns, origins[asked], copies[some], debiased(lesson), chosen, seed)
-    scores, trust = crowd.scores.double(), trust[some]
-    rivals = Rivals((scores - scores.amax(-1, keepdim=True)).unsqueeze(0), crowd.log_counts, len(patterns))
+    asked = held_out[some]
+    chosen = [of_folds[number] for number in fold[some].tolist()]
+    negatives = hard_negatives(patterns, origins[asked], copies[some], debiased(training), chosen, seed)
+    scores, trust = negatives.scores.double(), trust[some]
+    rivals = Rivals((scores - scores.amax(-1, keepdim=True)).unsqueeze(0), negatives.log_counts, len(patterns))
     beta, posterior = calibrated(rivals, trust)
-    detector = detector_of(crowd.features(with_origin=True), crowd.features(with_origin=False), trust)
+    detector = detector_of(negatives.features(with_origin=True), negatives.features(with_origin=False), trust)
     return Softmax(beta, posterior.floor), detector
 
 
-def lesson_of(patterns: Patterns, pairs: Pairs, groups: Tensor | None, seed: int) -> Lesson:
+def training_set_of(patterns: Patterns, pairs: Pairs, groups: Tensor | None, seed: int) -> TrainingSet:
     """The pairs, beside as many stored patterns as the work allows: all origins, and others drawn at random."""
     origins, places = distinct(pairs.origins)
-    judged = max(1, min(len(pairs), JUDGED_PAIRS))
-    room = min(max(WORK // (judged * patterns.shape[1]), LEAST_RIVALS), MOST_RIVALS)
+    held_out = max(1, min(len(pairs), HELD_OUT_PAIRS))
+    room = min(max(WORK // (held_out * patterns.shape[1]), LEAST_RIVALS), MOST_RIVALS)
     generator = Generator().manual_seed(seed)
     if len(patterns) <= room:
         drawn = torch.arange(len(patterns))
@@ -370,47 +372,47 @@ def lesson_of(patterns: Patterns, pairs: Pairs, groups: Tensor | None, seed: int
     place = torch.searchsorted(rows, origins.cpu())[places.cpu()]
     stored = patterns[rows.to(patterns.device)].detach()
     weights = torch.ones(len(pairs)).to(stored)
-    return Lesson(stored, place.to(stored.device), pairs.queries.detach(), weights, groups)
+    return TrainingSet(stored, place.to(stored.device), pairs.queries.detach(), weights, groups)
 
 
-def folds_of(lesson: Lesson, seed: int) -> Tensor | None:
+def folds_of(training: TrainingSet, seed: int) -> Tensor | None:
     """The fold of each pair: copies of one origin stay together. None if there are too few origins."""
-    different, places = distinct(lesson.origins)
+    different, places = distinct(training.origins)
     if len(different) < LEAST_ORIGINS:
         return None
-    count = min(FOLDS if len(lesson) < MANY_PAIRS else FEW_FOLDS, len(different))
+    count = min(FOLDS if len(training) < MANY_PAIRS else FEW_FOLDS, len(different))
     order = torch.randperm(len(different), generator=Generator().manual_seed(seed))
     return (order % count)[places]
 
 
-def _judged(count: int, seed: int) -> Tensor:
+def _held_out(count: int, seed: int) -> Tensor:
     order = torch.randperm(count, generator=Generator().manual_seed(seed))
-    return order[:JUDGED_PAIRS].sort().values
+    return order[:HELD_OUT_PAIRS].sort().values
 
 
-def _fall_back(lesson: Lesson, wanted: Sequence[Candidate]) -> Choice:
+def _fall_back(training: TrainingSet, wanted: Sequence[Candidate]) -> Choice:
     """Too little to learn from: the fixed similarity that does best on the pairs there are; of those wanted, if any."""
     fixed = [each for each in wanted if each.is_fixed] or [each for each in CANDIDATES if each.is_fixed]
-    different = len(distinct(lesson.origins)[0])
-    if len(lesson):
-        trust = lesson.weights.double()
-        scores = [each.learn(lesson)(lesson.patterns, lesson.copies) for each in fixed]
+    different = len(distinct(training.origins)[0])
+    if len(training):
+        trust = training.weights.double()
+        scores = [each.learn(training)(training.patterns, training.copies) for each in fixed]
         trials = [
-            _outcome(each, [], of_each, lesson.origins, trust).trial
+            _outcome(each, [], of_each, training.origins, trust).trial
             for each, of_each in zip(fixed, scores, strict=True)
         ]
     else:
         trials = [Trial(each.name, float("nan"), float("nan"), 1.0, 0.0) for each in fixed]
     best = min(range(len(fixed)), key=lambda number: trials[number].log_loss) if different > 1 else 0
     warnings.warn(
-        f"{len(lesson)} pairs of {different} different origins are too few to learn a corruption from; at least "
+        f"{len(training)} pairs of {different} different origins are too few to learn a corruption from; at least "
         f"{LEAST_ORIGINS} origins are needed. Using the fixed similarity {fixed[best].name!r}, with no probability "
         "of unknown queries.",
         UserWarning,
         stacklevel=5,
     )
     return Choice(
-        fixed[best].learn(lesson),
+        fixed[best].learn(training),
         Softmax(),
         None,
         tuple(sorted(trials, key=lambda each: each.log_loss)),

@@ -18,7 +18,7 @@ SMOOTH = 0.05
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingSet:
     """Pairs to learn from, and some stored patterns to tell the origins from.
 
     Attributes:
@@ -27,7 +27,7 @@ class Lesson:
         recorded: (m, d) copies as they came.
         weights: (m,) how much each pair counts.
         groups: (m,) number of the group of each copy; its offset and gain are taken off. None if there are none.
-        whole: the lesson that this is a part of: what it has chosen is kept, and its fits are started from.
+        whole: the training that this is a part of: what it has chosen is kept, and its fits are started from.
         is_trusted: the weights know already which pairs look wrong.
         is_aligned: whether what groups add and multiply is taken off.
     """
@@ -37,10 +37,10 @@ class Lesson:
     recorded: Tensor
     weights: Tensor
     groups: Tensor | None = None
-    whole: "Lesson | None" = field(default=None, repr=False)
+    whole: "TrainingSet | None" = field(default=None, repr=False)
     is_trusted: bool = False
     is_aligned: bool = True
-    _transformed: dict[str, "Lesson"] = field(default_factory=dict, repr=False)
+    _transformed: dict[str, "TrainingSet"] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.recorded)
@@ -105,23 +105,23 @@ class Lesson:
         spread = 2 * (rows - rows.mean(-1, keepdim=True)).square().mean(-1)
         return float((steps / spread.clamp_min(1e-300)).median()) < SMOOTH
 
-    def part(self, rows: Tensor) -> "Lesson":
+    def part(self, rows: Tensor) -> "TrainingSet":
         groups = None if self.groups is None else self.groups[rows]
         chosen = self.origins[rows], self.recorded[rows], self.weights[rows]
-        return Lesson(self.patterns, *chosen, groups, self, self.is_trusted, self.is_aligned)
+        return TrainingSet(self.patterns, *chosen, groups, self, self.is_trusted, self.is_aligned)
 
-    def transformed(self, transform: Transform) -> "Lesson":
+    def transformed(self, transform: Transform) -> "TrainingSet":
         """The same pairs, behind a transform."""
         name = repr(transform)
         if name not in self._transformed:
             rows = transform(self.patterns), self.origins, transform(self.copies), self.trusted
             whole = None if self.whole is None else self.whole.transformed(transform)
-            self._transformed[name] = Lesson(*rows, whole=whole, is_trusted=True)
+            self._transformed[name] = TrainingSet(*rows, whole=whole, is_trusted=True)
         return self._transformed[name]
 
-    def weighted(self, weights: Tensor) -> "Lesson":
+    def weighted(self, weights: Tensor) -> "TrainingSet":
         """The same pairs, aligned already, as they count for somebody else, to whom another form may fit."""
-        return Lesson(self.patterns, self.origins, self.copies, weights)
+        return TrainingSet(self.patterns, self.origins, self.copies, weights)
 
-    def unaligned(self) -> "Lesson":
-        return Lesson(self.patterns, self.origins, self.recorded, self.weights, self.groups, is_aligned=False)
+    def unaligned(self) -> "TrainingSet":
+        return TrainingSet(self.patterns, self.origins, self.recorded, self.weights, self.groups, is_aligned=False)

@@ -1,0 +1,1 @@
+"""Solvers for memories whose similarity or modulation has coefficients of its own."""
