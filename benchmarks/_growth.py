@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.indexes.exact import ExactIndex
-from ahop.indexes.faiss import FaissIndex
-from ahop.indexes.reranked import RerankedIndex, lifted
+from ahop.indexes.engines.exact import ExactEngine
+from ahop.indexes.engines.faiss import FaissEngine
+from ahop.indexes.reranking import Index, lifted
 from ahop.lifting import lift
 from benchmarks._large import CANDIDATES, PAIRS, QUERIES, index_bytes, structured
 from benchmarks.measuring import medians, timed
@@ -33,11 +33,11 @@ def _point(patterns: Tensor) -> dict[str, object]:
     memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
     lifting = lift(memory.similarity, patterns, pairs.queries)
     vectors, some = lifted(memory, lifting), slice(SAMPLED)
-    exact = RerankedIndex(memory, lifting, ExactIndex(vectors), CANDIDATES).recall(test.queries[some])
-    engine, seconds_to_build = timed(lambda: FaissIndex(vectors, "ivf_pq", "augmented"))
+    exact = Index(memory, lifting, ExactEngine(vectors), CANDIDATES).recall(test.queries[some])
+    engine, seconds_to_build = timed(lambda: FaissEngine(vectors, "ivf_pq", "augmented"))
     first = exact.indices[:, 0] == test.origins[some]
     engine, hit = _just_enough(engine, lifting.lift_queries(test.queries[some][first]), test.origins[some][first])
-    index = RerankedIndex(memory, lifting, engine, CANDIDATES)
+    index = Index(memory, lifting, engine, CANDIDATES)
     seconds = medians({"ours": lambda: index.recall(test.queries)}, 3)["ours"]
     right, best = (
         float((found.indices[:, 0] == test.origins[some]).double().mean())
@@ -55,7 +55,7 @@ def _point(patterns: Tensor) -> dict[str, object]:
 
 
 @torch.no_grad()
-def _just_enough(engine: FaissIndex, asked: Tensor, origins: Tensor) -> tuple[FaissIndex, float]:
+def _just_enough(engine: FaissEngine, asked: Tensor, origins: Tensor) -> tuple[FaissEngine, float]:
     """The least effort, to about a tenth, that finds so many origins."""
     effort, hit = 1, 0.0
     while True:

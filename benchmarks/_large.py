@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ahop.indexes.reranked import RerankedIndex
+from ahop.indexes.reranking import Index
 
 DIMENSIONS, PAIRS, QUERIES = 64, 512, 1000
 CANDIDATES = 100
@@ -26,5 +26,5 @@ def uniform(count: int) -> Tensor:
     return 2 * torch.rand(count, DIMENSIONS, generator=torch.Generator().manual_seed(0)) - 1
 
 
-def index_bytes(found: RerankedIndex) -> int:
-    return sum(each.nbytes for each in found.index.tensors().values())
+def index_bytes(found: Index) -> int:
+    return sum(each.nbytes for each in found.engine.tensors().values())

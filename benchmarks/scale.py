@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.indexes.calibrating import calibrate
-from ahop.indexes.exact import COLUMNS, ROWS, ExactIndex
-from ahop.indexes.reranked import RerankedIndex, lifted
+from ahop.indexes.build import tune
+from ahop.indexes.engines.exact import COLUMNS, ROWS, ExactEngine
+from ahop.indexes.reranking import Index, lifted
 from ahop.lifting import lift
 from benchmarks._growth import growth
 from benchmarks._large import CANDIDATES, DIMENSIONS, PAIRS, QUERIES, index_bytes, structured, uniform
@@ -57,7 +57,7 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
     vectors, seconds_to_lift_all = timed(lambda: lifted(memory, lifting))
     asked = lifting.lift_queries(test.queries)
 
-    whole = RerankedIndex(memory, lifting, ExactIndex(vectors), CANDIDATES)
+    whole = Index(memory, lifting, ExactEngine(vectors), CANDIDATES)
     repeats = 3 if full else 1
     bare_scan(vectors, asked[:8])
     answers: list[ahop.Recall[Tensor]] = []
@@ -67,14 +67,14 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
     }
     slow, exact = medians(contenders, repeats), answers[0]
     euclid = lift(ahop.EuclideanSimilarity(), patterns)
-    plain = ExactIndex(euclid.lift_patterns(patterns))  # no setting of an engine finds more on raw vectors
+    plain = ExactEngine(euclid.lift_patterns(patterns))  # no setting of an engine finds more on raw vectors
     top1_plain = plain.search(euclid.lift_queries(test.queries), 1).indices[:, 0]
 
     few = {} if full else {"kinds": ("scan", "ivf_pq"), "geometries": ("augmented",)}
-    found, seconds_to_calibrate = timed(lambda: calibrate(memory, pairs, target=TARGET, candidates=CANDIDATES, **few))  # type: ignore[arg-type]
+    found, seconds_to_tune = timed(lambda: tune(memory, pairs, target=TARGET, candidates=CANDIDATES, **few))  # type: ignore[arg-type]
     indexed = found.recall(test.queries)
     quick = medians(
-        {"bare": lambda: found.index.search(asked, CANDIDATES), "ours": lambda: found.recall(test.queries)}, 5
+        {"bare": lambda: found.engine.search(asked, CANDIDATES), "ours": lambda: found.recall(test.queries)}, 5
     )
     right = {
         name: _right(rows, test.origins) for name, rows in (("exact", exact.indices), ("indexed", indexed.indices))
@@ -92,7 +92,7 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
         "top1_indexed": round(top1_indexed, 3),
         "top1_indexed_share": round(top1_indexed / top1_exact, 4),
         "top1_plain": round(float((top1_plain == test.origins).double().mean()), 3),
-        "engine": " ".join(f"{key}={value}" for key, value in found.index.settings().items()),
+        "engine": " ".join(f"{key}={value}" for key, value in found.engine.settings().items()),
         "time_ratio_to_bare": round(quick["ours"] / quick["bare"], 2),
         "exact_ratio_to_matmul": round(slow["exact"] / slow["bare"], 2),
         "scan_ratio_to_matmul": round(quick["ours"] / slow["bare"], 3),
@@ -102,7 +102,7 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
         "queries_a_second_exact": round(QUERIES / slow["exact"]),
         "queries_a_second_indexed": round(QUERIES / quick["ours"]),
         "seconds_to_lift": round(seconds_to_lift + seconds_to_lift_all, 1),
-        "seconds_to_calibrate": round(seconds_to_calibrate, 1),
+        "seconds_to_tune": round(seconds_to_tune, 1),
         **constants(found, vectors, quick, seconds_to_lift_all),
         "curve": [
             f"{each.kind} {each.geometry} {each.rows} effort {each.effort}: {each.hit:.3f}" for each in found.curve
@@ -110,12 +110,10 @@ def of_patterns(patterns: Tensor, full: bool) -> dict[str, object]:
     }
 
 
-def constants(
-    found: RerankedIndex, vectors: Tensor, quick: dict[str, float], seconds_to_lift_all: float
-) -> dict[str, object]:
+def constants(found: Index, vectors: Tensor, quick: dict[str, float], seconds_to_lift_all: float) -> dict[str, object]:
     """What one row and one query cost, for a model of larger ones."""
     some = vectors[:ADDED]
-    engine, before = found.index, index_bytes(found)
+    engine, before = found.engine, index_bytes(found)
     _, seconds_to_add = timed(lambda: engine.add(some))
     return {
         "bytes_a_row": round(before / len(vectors), 1),

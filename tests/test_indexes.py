@@ -21,12 +21,12 @@ from ahop.errors import (
     ShapeError,
     UnsupportedError,
 )
-from ahop.indexes import ExactIndex, FaissIndex, Index, RerankedIndex, calibrate, index, load_index, save_index
-from ahop.indexes.clustering import Centres
-from ahop.indexes.faiss import KINDS
-from ahop.indexes.geometry import GEOMETRIES
-from ahop.indexes.outside import log_mass_outside
-from ahop.indexes.reranked import lifted, paired_scores
+from ahop.indexes import Engine, ExactEngine, FaissEngine, Index, index, load_index, save_index, tune
+from ahop.indexes.engines.clustering import Centres
+from ahop.indexes.engines.faiss import KINDS
+from ahop.indexes.mips import GEOMETRIES
+from ahop.indexes.reranking import lifted, paired_scores
+from ahop.indexes.tail_mass import log_tail_mass
 from ahop.lifting import lift
 from ahop.similarities.base import Similarity
 from tests.catalogue import KNOWS_COMPANY, SIMILARITIES, bounded_products, moved_aligned, moved_mixture
@@ -49,11 +49,11 @@ def pairs(memory: ahop.AssociativeMemory) -> ahop.Pairs:
 
 
 @pytest.fixture
-def exact(memory: ahop.AssociativeMemory) -> RerankedIndex:
+def exact(memory: ahop.AssociativeMemory) -> Index:
     return index(memory)
 
 
-def found_by(engine: Index, vectors: Tensor, queries: Tensor, k: int = 5) -> float:
+def found_by(engine: Engine, vectors: Tensor, queries: Tensor, k: int = 5) -> float:
     """The share of the k best rows that the engine finds."""
     best = (queries @ vectors.mT).topk(k).indices
     found = engine.search(queries, k).indices
@@ -64,7 +64,7 @@ def found_by(engine: Index, vectors: Tensor, queries: Tensor, k: int = 5) -> flo
 @given(case=problems, k=st.integers(1, 20), beta=st.sampled_from([None, 0.5, 30.0]))
 def test_an_exact_index_is_a_product_and_its_best(case: Problem, k: int, beta: float | None) -> None:
     scores = case.queries @ case.patterns.mT
-    found = ExactIndex(case.patterns).search(case.queries, k, beta=beta)
+    found = ExactEngine(case.patterns).search(case.queries, k, beta=beta)
     best = scores.topk(min(k, len(case.patterns)))
     assert_close(found.scores, best.values)
     assert_close(scores.gather(-1, found.indices), best.values)
@@ -87,15 +87,15 @@ def test_rows_go_to_the_nearest_centre_that_few_groups_hold(count: int, by_dista
 
 def test_an_exact_index_walks_blocks_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     case = problem(count=3001, dimensions=6, batch=37)
-    monkeypatch.setattr("ahop.indexes.exact.COLUMNS", 700)
-    monkeypatch.setattr("ahop.indexes.exact.ROWS", 10)
+    monkeypatch.setattr("ahop.indexes.engines.exact.COLUMNS", 700)
+    monkeypatch.setattr("ahop.indexes.engines.exact.ROWS", 10)
     scores = case.queries @ case.patterns.mT
-    found = ExactIndex(case.patterns).search(case.queries, 7, beta=1.0)
+    found = ExactEngine(case.patterns).search(case.queries, 7, beta=1.0)
     assert torch.equal(found.indices, scores.topk(7).indices)
     assert found.log_mass is not None
     assert_close(found.log_mass, torch.logsumexp(scores, -1), atol=2e-3, rtol=1e-5)
     allowed = torch.rand(3001) < 0.01
-    found = ExactIndex(case.patterns).search(case.queries, 7, allowed)
+    found = ExactEngine(case.patterns).search(case.queries, 7, allowed)
     assert torch.equal(found.indices, scores.masked_fill(~allowed, -torch.inf).topk(7).indices)
 
 
@@ -112,7 +112,7 @@ def test_engines_find_what_a_product_finds(kind: str, geometry: str) -> None:
         # coordinate, the squared length, is much larger than the others. Vectors of one length suit both.
         vectors = torch.nn.functional.normalize(torch.randn(1500, 16, generator=generator), dim=-1)
         queries = vectors[:50] + 0.02
-    engine = FaissIndex(vectors, kind, geometry, effort=1000)  # type: ignore[arg-type]
+    engine = FaissEngine(vectors, kind, geometry, effort=1000)  # type: ignore[arg-type]
     assert found_by(engine, vectors, queries) >= (0.5 if is_coded else 0.99)
     found = engine.search(queries, 3)
     if not is_coded:
@@ -123,7 +123,7 @@ def test_engines_find_what_a_product_finds(kind: str, geometry: str) -> None:
 @pytest.mark.parametrize("count", [1, 2, 17])
 def test_engines_take_few_rows(kind: str, count: int) -> None:
     vectors = torch.randn(count, 3)
-    engine = FaissIndex(vectors, kind)  # type: ignore[arg-type]
+    engine = FaissEngine(vectors, kind)  # type: ignore[arg-type]
     found = engine.search(vectors, 5)
     assert found.indices.shape == (count, min(5, count))
     assert engine.search(vectors[:0], 1).indices.shape == (0, 1)
@@ -132,7 +132,7 @@ def test_engines_take_few_rows(kind: str, count: int) -> None:
 @every_kind
 def test_engines_answer_only_rows_that_are_allowed_and_take_more(kind: str) -> None:
     vectors = torch.randn(500, 8)
-    engine = FaissIndex(vectors[:400], kind, effort=100)  # type: ignore[arg-type]
+    engine = FaissEngine(vectors[:400], kind, effort=100)  # type: ignore[arg-type]
     engine.add(vectors[400:])
     allowed = torch.arange(500) % 3 == 0
     found = engine.search(vectors[:20], 5, allowed).indices
@@ -177,8 +177,8 @@ def test_a_filter_that_leaves_no_row_is_answered_by_none(memory: ahop.Associativ
     memory = memory.copy()
     memory.detector = knowing.detector
     assert memory.detector is not None
-    for engine in (ExactIndex(rows), FaissIndex(rows, "ivf_flat")):
-        answer = RerankedIndex(memory, lifting, engine, metadata=number).recall(
+    for engine in (ExactEngine(rows), FaissEngine(rows, "ivf_flat")):
+        answer = Index(memory, lifting, engine, metadata=number).recall(
             memory.patterns[:3], k=2, where={"number": [-5]}
         )
         assert answer.indices.tolist() == [[-1, -1]] * 3
@@ -194,9 +194,7 @@ def test_rows_that_are_not_there_are_refused_by_the_kernel() -> None:
             variant.paired_evidence(case.patterns, torch.tensor([[row]]), case.queries)
 
 
-def test_an_index_answers_as_the_memory(
-    memory: ahop.AssociativeMemory, pairs: ahop.Pairs, exact: RerankedIndex
-) -> None:
+def test_an_index_answers_as_the_memory(memory: ahop.AssociativeMemory, pairs: ahop.Pairs, exact: Index) -> None:
     expected, answer = memory.recall(pairs.queries, k=3), exact.recall(pairs.queries, k=3)
     assert torch.equal(answer.indices, expected.indices)
     assert_close(answer.posterior, expected.posterior, atol=0.02, rtol=0)
@@ -222,8 +220,8 @@ def test_probabilities_stay_what_they_were_after_candidates(
     kind: str, memory: ahop.AssociativeMemory, pairs: ahop.Pairs
 ) -> None:
     lifting = lift(memory.similarity, memory.patterns, pairs.queries)
-    engine = FaissIndex(lifted(memory, lifting), kind, effort=100)  # type: ignore[arg-type]
-    few = RerankedIndex(memory, lifting, engine, candidates=20)
+    engine = FaissEngine(lifted(memory, lifting), kind, effort=100)  # type: ignore[arg-type]
+    few = Index(memory, lifting, engine, candidates=20)
     expected, answer = memory.recall(pairs.queries), few.recall(pairs.queries)
     assert float((answer.indices == expected.indices).double().mean()) > 0.95
     assert float((answer.posterior - expected.posterior).abs().mean()) < 0.02
@@ -234,12 +232,12 @@ def test_the_mass_outside_is_exact_where_all_rows_were_drawn_and_close_elsewhere
     scores = 3 * torch.randn(20, 50_000, generator=generator).double()
     ordered = scores.sort(-1, descending=True).values
     truth = torch.logsumexp(ordered[:, 50:], -1)
-    whole = log_mass_outside(ordered[:, 49], 50, ordered[:, 50:], 49_950)
+    whole = log_tail_mass(ordered[:, 49], 50, ordered[:, 50:], 49_950)
     assert_close(whole, truth, atol=0.05, rtol=0)
     some = torch.randperm(49_950, generator=generator)[:1024] + 50
-    estimate = log_mass_outside(ordered[:, 49], 50, ordered[:, some], 49_950)
+    estimate = log_tail_mass(ordered[:, 49], 50, ordered[:, some], 49_950)
     assert float((estimate - truth).abs().max()) < 0.5
-    nothing = log_mass_outside(ordered[:, 49], 50, ordered[:, :0], 0)
+    nothing = log_tail_mass(ordered[:, 49], 50, ordered[:, :0], 0)
     assert bool((nothing == -torch.inf).all())
 
 
@@ -262,7 +260,7 @@ def test_rows_are_added_removed_and_filtered(memory: ahop.AssociativeMemory, pai
     assert len(memory) == 2000  # the memory that was given is left as it was
 
 
-def test_what_does_not_fit_is_said(memory: ahop.AssociativeMemory, exact: RerankedIndex) -> None:
+def test_what_does_not_fit_is_said(memory: ahop.AssociativeMemory, exact: Index) -> None:
     with pytest.raises(ShapeError, match="one for each row"):
         index(memory, metadata={"colour": [1, 2]})
     with pytest.raises(InvalidValueError, match="the columns are"):
@@ -274,7 +272,7 @@ def test_what_does_not_fit_is_said(memory: ahop.AssociativeMemory, exact: Rerank
     with pytest.raises(InvalidValueError, match="every stored pattern"):
         exact.remove(torch.arange(2000))
     with pytest.raises(InvalidValueError, match="rows of the memory"):
-        RerankedIndex(memory, exact.lifting, ExactIndex(torch.zeros(3, exact.lifting.size)))
+        Index(memory, exact.lifting, ExactEngine(torch.zeros(3, exact.lifting.size)))
 
 
 def test_a_prior_is_one_more_coordinate(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
@@ -361,7 +359,7 @@ def test_an_index_of_a_pool_is_saved_and_calibrated(
 ) -> None:
     snv = ahop.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.SNVTransform())
     pooled = pool_with(memory, ahop.SorensenSimilarity(), moved_aligned(ahop.CosineSimilarity(), 16), snv)
-    built = calibrate(pooled, samples=64, kinds=["scan"], geometries=["inner"])
+    built = tune(pooled, samples=64, kinds=["scan"], geometries=["inner"])
     save_index(built, tmp_path / "pool.index")
     again = load_index(tmp_path / "pool.index", pooled)
     assert not again.lifting.is_whole
@@ -369,9 +367,9 @@ def test_an_index_of_a_pool_is_saved_and_calibrated(
 
 
 def test_calibration_measures_picks_and_keeps(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
-    built = calibrate(memory, samples=64, kinds=["scan", "ivf_flat"])
+    built = tune(memory, samples=64, kinds=["scan", "ivf_flat"])
     assert {each.geometry for each in built.curve} == {"augmented", "inner"}
-    assert built.index.settings()["kind"] in ("scan", "ivf_flat")
+    assert built.engine.settings()["kind"] in ("scan", "ivf_flat")
     assert all(0 <= each.hit <= 1 and each.seconds > 0 and each.rows == 2000 for each in built.curve)
     right = built.recall(pairs.queries).indices[:, 0] == pairs.origins
     best = memory.recall(pairs.queries).indices[:, 0] == pairs.origins
@@ -380,27 +378,27 @@ def test_calibration_measures_picks_and_keeps(memory: ahop.AssociativeMemory, pa
 
 def test_calibration_refuses_what_misses_the_target(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
     with pytest.raises(UnsupportedError, match="No setting finds"):
-        calibrate(memory, pairs, kinds=["scan"], candidates=1, budget=1e-12)
+        tune(memory, pairs, kinds=["scan"], candidates=1, budget=1e-12)
     plain = ahop.AssociativeMemory(memory.patterns, ahop.EuclideanSimilarity())
     with pytest.raises(InvalidTypeError, match="give `pairs="):
-        calibrate(plain)
-    built = calibrate(plain, pairs, target=0.5, kinds=["ivf_flat"])
+        tune(plain)
+    built = tune(plain, pairs, target=0.5, kinds=["ivf_flat"])
     assert {each.geometry for each in built.curve} == {"augmented", "inner", "distance"}
 
 
 def test_engines_are_tried_on_a_part_and_built_on_all(
     memory: ahop.AssociativeMemory, pairs: ahop.Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ahop.indexes.calibrating.TRIED_ROWS", 300)
-    monkeypatch.setattr("ahop.indexes.calibrating.EXACT_COUNT", 1000)
-    built = calibrate(memory, pairs, kinds=["scan"], geometries=["augmented"])
+    monkeypatch.setattr("ahop.indexes.build.TRIED_ROWS", 300)
+    monkeypatch.setattr("ahop.indexes.build.EXACT_COUNT", 1000)
+    built = tune(memory, pairs, kinds=["scan"], geometries=["augmented"])
     assert [each.rows == 2000 for each in built.curve] == [False, True]
     assert len(index(memory, pairs).curve) > 0
 
 
 @pytest.mark.parametrize("kind", ["exact", "scan", "hnsw"])
 def test_what_is_saved_is_loaded(kind: str, memory: ahop.AssociativeMemory, pairs: ahop.Pairs, tmp_path: Path) -> None:
-    built = index(memory) if kind == "exact" else calibrate(memory, pairs, kinds=[kind], target=0.1)  # type: ignore[list-item]
+    built = index(memory) if kind == "exact" else tune(memory, pairs, kinds=[kind], target=0.1)  # type: ignore[list-item]
     built.remove(torch.tensor([3]))
     save_index(built, tmp_path / "index")
     again = load_index(tmp_path / "index", memory)
@@ -414,7 +412,7 @@ def test_what_is_saved_is_loaded(kind: str, memory: ahop.AssociativeMemory, pair
 
 def test_every_flipped_byte_is_noticed(tmp_path: Path) -> None:
     small = ahop.AssociativeMemory(torch.randn(20, 2), ahop.EuclideanSimilarity())
-    built = RerankedIndex(small, lift(small.similarity, small.patterns), FaissIndex(torch.randn(20, 3), "ivf_flat"))
+    built = Index(small, lift(small.similarity, small.patterns), FaissEngine(torch.randn(20, 3), "ivf_flat"))
     path = tmp_path / "index"
     save_index(built, path)
     whole = path.read_bytes()
@@ -431,9 +429,7 @@ def test_every_flipped_byte_is_noticed(tmp_path: Path) -> None:
         load_index(path, small)
 
 
-def test_an_index_of_another_version_is_refused(
-    memory: ahop.AssociativeMemory, exact: RerankedIndex, tmp_path: Path
-) -> None:
+def test_an_index_of_another_version_is_refused(memory: ahop.AssociativeMemory, exact: Index, tmp_path: Path) -> None:
     save_index(exact, tmp_path / "index")
     other = memory.copy()
     other.patterns = other.patterns.clone()
@@ -448,11 +444,11 @@ def test_an_index_of_another_version_is_refused(
 def test_without_the_package_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with pytest.raises(MissingPackageError, match=r"ahop\[index\]"):
-        FaissIndex(torch.randn(9, 2))
+        FaissEngine(torch.randn(9, 2))
     with pytest.raises(MissingPackageError):
         _optional.faiss()
 
 
 def test_a_measurement_reads_as_words(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
-    built = calibrate(memory, pairs, kinds=["scan"], geometries=["inner"])
+    built = tune(memory, pairs, kinds=["scan"], geometries=["inner"])
     assert replace(built.curve[0], hit=0.5).as_words()["hit"] == 0.5

@@ -31,7 +31,7 @@ from ahop.errors import (
     ShapeError,
     UnsupportedError,
 )
-from ahop.indexes import calibrating
+from ahop.indexes import build
 from ahop.stores import LanceStore, create, open_store
 from ahop.stores.mending import heads
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems
@@ -673,7 +673,7 @@ def test_an_index_answers_as_the_store(store: LanceStore) -> None:
 def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often an index was built."""
     calls: list[int] = []
-    real = calibrating.index
+    real = build.index
 
     def index(*arguments: Any, **named: Any) -> Any:
         calls.append(1)

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from ahop.fitting.solvers.adam import AdamSolver
     from ahop.fitting.solvers.kernel_separation import SeparationSolver
     from ahop.fitting.solvers.newton import ConvexSolver
-    from ahop.indexes.calibrating import index
+    from ahop.indexes.build import index
     from ahop.lifting import lift
     from ahop.stores.lance import open_store as open  # noqa: A004
 
@@ -172,7 +172,7 @@ def __getattr__(name: str) -> object:
 
         return getattr(fitting, name)
     if name == "index":
-        from ahop.indexes.calibrating import index
+        from ahop.indexes.build import index
 
         return index
     if name == "lift":

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ahop._blocks import blocks
-from ahop.indexes.base import Background, Found
+from ahop.indexes.engines.base import Background, Found
 from ahop.indexes.merging import merged, posterior_of, weighs_by_mass
 from ahop.memory import AssociativeMemory
 from ahop.recaller import Recall

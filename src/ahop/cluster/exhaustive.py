@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ahop._blocks import blocks
 from ahop._typing import Queries
-from ahop.indexes.base import Background, Found, stacked
+from ahop.indexes.engines.base import Background, Found, stacked
 from ahop.indexes.merging import sharpness
 from ahop.indexes.metadata import Metadata, Where
 from ahop.memory import AssociativeMemory
@@ -17,7 +17,7 @@ from ahop.unknown import mean_and_spread
 
 @final
 class ExhaustiveIndex:
-    """What a `RerankedIndex` answers, where the similarity has no lifting: slower, and exact."""
+    """What a `Index` answers, where the similarity has no lifting: slower, and exact."""
 
     def __init__(self, memory: AssociativeMemory, metadata: Mapping[str, Any] | None = None) -> None:
         self.memory, self.metadata = memory, Metadata(metadata, len(memory))

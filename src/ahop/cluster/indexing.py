@@ -7,16 +7,16 @@ from ahop.cluster.exhaustive import ExhaustiveIndex
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shares import Share
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
-from ahop.indexes.calibrating import EXACT_COUNT, calibrate
+from ahop.indexes.build import EXACT_COUNT, tune
 from ahop.indexes.candidates import lift_for_candidates
-from ahop.indexes.exact import ExactIndex
+from ahop.indexes.engines.exact import ExactEngine
 from ahop.indexes.files import load_index, save_index
-from ahop.indexes.reranked import RerankedIndex, lifted
+from ahop.indexes.reranking import Index, lifted
 from ahop.memory import AssociativeMemory
 from ahop.stores.cached import CACHE, digest_of
 
 
-def shard_index(memory: AssociativeMemory, share: Share, options: ShardOptions) -> RerankedIndex | ExhaustiveIndex:
+def shard_index(memory: AssociativeMemory, share: Share, options: ShardOptions) -> Index | ExhaustiveIndex:
     """The index of a shard whose memory this is.
 
     A file is used only if it was built for these very numbers, so it need not be trusted to be the right one; and where
@@ -27,25 +27,25 @@ def shard_index(memory: AssociativeMemory, share: Share, options: ShardOptions) 
         with suppress(FileFormatError, InvalidValueError, OSError):
             return load_index(path, memory)
     built = _built(memory, options)
-    if path is not None and isinstance(built, RerankedIndex):
+    if path is not None and isinstance(built, Index):
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             save_index(built, path)
     return built
 
 
-def _built(memory: AssociativeMemory, options: ShardOptions) -> RerankedIndex | ExhaustiveIndex:
+def _built(memory: AssociativeMemory, options: ShardOptions) -> Index | ExhaustiveIndex:
     """Inner products where the similarity has a lifting, by an engine where rows are very many; else all scores."""
     if len(memory) > EXACT_COUNT:
-        # Nothing to calibrate with, or no engine finds enough: looking at all rows is slower, and right.
+        # Nothing to tune with, or no engine finds enough: looking at all rows is slower, and right.
         with suppress(InvalidTypeError, UnsupportedError):
-            return calibrate(memory, target=options.target, tolerance=options.tolerance, candidates=options.candidates)
+            return tune(memory, target=options.target, tolerance=options.tolerance, candidates=options.candidates)
     stored = memory.modulation(memory.patterns).detach()
     try:
         lifting = lift_for_candidates(memory.similarity, stored, None, gaps=options.gaps, tolerance=options.tolerance)
     except UnsupportedError:
         return ExhaustiveIndex(memory)
-    return RerankedIndex(memory, lifting, ExactIndex(lifted(memory, lifting)), options.candidates)
+    return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), options.candidates)
 
 
 def _path(share: Share, options: ShardOptions) -> Path | None:

@@ -1,21 +1,23 @@
 """The best of very many stored patterns: exhaustive, or by engines whose settings were calibrated."""
 
-from ahop.indexes.base import Found, Index
-from ahop.indexes.calibrating import Measured, calibrate, index
-from ahop.indexes.exact import ExactIndex
-from ahop.indexes.faiss import FaissIndex
+from ahop.indexes.build import Measured, index, tune
+from ahop.indexes.engines.base import Engine, Found
+from ahop.indexes.engines.exact import ExactEngine
+from ahop.indexes.engines.faiss import FaissEngine
+from ahop.indexes.engines.pgvector import PgVectorEngine
 from ahop.indexes.files import load_index, save_index
-from ahop.indexes.reranked import RerankedIndex
+from ahop.indexes.reranking import Index
 
 __all__ = [
-    "ExactIndex",
-    "FaissIndex",
+    "Engine",
+    "ExactEngine",
+    "FaissEngine",
     "Found",
     "Index",
     "Measured",
-    "RerankedIndex",
-    "calibrate",
+    "PgVectorEngine",
     "index",
     "load_index",
     "save_index",
+    "tune",
 ]

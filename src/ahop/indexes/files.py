@@ -13,11 +13,11 @@ from ahop._archive import describe, read_archive, write_archive
 from ahop._component import Component
 from ahop._free_memory import check_free_memory
 from ahop.errors import FileFormatError, InvalidValueError
-from ahop.indexes.base import Index
-from ahop.indexes.calibrating import Measured
-from ahop.indexes.exact import ExactIndex
-from ahop.indexes.faiss import FaissIndex
-from ahop.indexes.reranked import RerankedIndex
+from ahop.indexes.build import Measured
+from ahop.indexes.engines.base import Engine
+from ahop.indexes.engines.exact import ExactEngine
+from ahop.indexes.engines.faiss import FaissEngine
+from ahop.indexes.reranking import Index
 from ahop.liftings.base import Lifting
 from ahop.liftings.cosine import CosineLifting
 from ahop.liftings.dot import DotLifting
@@ -43,15 +43,15 @@ def fingerprint(memory: AssociativeMemory) -> str:
     return _digest(parts, dict(memory.state_dict()))
 
 
-def save_index(index: RerankedIndex, path: str | os.PathLike[str]) -> None:
+def save_index(index: Index, path: str | os.PathLike[str]) -> None:
     """Write the index to one file, beside and then into place. The memory is not in it: save that by itself."""
-    tensors = {f"index.{name}": value for name, value in index.index.tensors().items()}
+    tensors = {f"index.{name}": value for name, value in index.engine.tensors().items()}
     tensors |= {f"lifting.{name}": value for name, value in index.lifting.state_dict().items()}
     tensors["removed"] = index.removed.to(torch.uint8)
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     words: dict[str, object] = {
         "lifting": describe(index.lifting),
-        "index": index.index.settings(),
+        "index": index.engine.settings(),
         "candidates": index.candidates,
         "curve": [each.as_words() for each in index.curve],
         "memory": fingerprint(index.memory),
@@ -61,7 +61,7 @@ def save_index(index: RerankedIndex, path: str | os.PathLike[str]) -> None:
 
 def load_index(
     path: str | os.PathLike[str], memory: AssociativeMemory, metadata: dict[str, Any] | None = None
-) -> RerankedIndex:
+) -> Index:
     """The index that `save_index` wrote, of this very version of the memory.
 
     A file is trusted as far as its checksum shows damage, not malice: rebuild an index that comes from strangers.
@@ -91,10 +91,10 @@ def load_index(
             raise InvalidValueError("no lifting is described.")
         lifting.load_state_dict(_under("lifting.", tensors), assign=True)
         settings, parts = words["index"], _under("index.", tensors)
-        engine: Index
-        engine = ExactIndex(parts["vectors"]) if settings["kind"] == "exact" else FaissIndex.restored(settings, parts)
+        engine: Engine
+        engine = ExactEngine(parts["vectors"]) if settings["kind"] == "exact" else FaissEngine.restored(settings, parts)
         curve = tuple(Measured(**each) for each in words["curve"])
-        index = RerankedIndex(memory, lifting, engine, words["candidates"], metadata, curve)
+        index = Index(memory, lifting, engine, words["candidates"], metadata, curve)
         gone = tensors["removed"].bool().nonzero().squeeze(-1)
         if len(gone):
             index.remove(gone)

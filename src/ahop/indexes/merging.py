@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ahop.indexes.base import Background, Found
+from ahop.indexes.engines.base import Background, Found
 from ahop.memory import AssociativeMemory
 from ahop.separations.softmax import Softmax
 from ahop.unknown import features_of

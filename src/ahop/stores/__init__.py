@@ -3,7 +3,6 @@
 from ahop.stores.cached import StoredIndex
 from ahop.stores.creating import create
 from ahop.stores.lance import LanceStore, Version, open_store
-from ahop.stores.postgres import PgIndex
 from ahop.stores.tables import Rows
 
-__all__ = ["LanceStore", "PgIndex", "Rows", "StoredIndex", "Version", "create", "open_store"]
+__all__ = ["LanceStore", "Rows", "StoredIndex", "Version", "create", "open_store"]

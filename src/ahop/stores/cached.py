@@ -18,9 +18,9 @@ from ahop._checks import same_kind
 from ahop._component import Component
 from ahop._typing import Array, Kind
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
-from ahop.indexes.calibrating import index
+from ahop.indexes.build import index
 from ahop.indexes.files import load_index, save_index
-from ahop.indexes.reranked import RerankedIndex
+from ahop.indexes.reranking import Index
 from ahop.memory import AssociativeMemory
 from ahop.recaller import Recall
 from ahop.stores.filters import as_filter
@@ -42,9 +42,7 @@ class StoredIndex:
         version: of the table.
     """
 
-    def __init__(
-        self, index: RerankedIndex, ids: Tensor, version: int, find: Callable[[Mapping[str, object]], Tensor]
-    ) -> None:
+    def __init__(self, index: Index, ids: Tensor, version: int, find: Callable[[Mapping[str, object]], Tensor]) -> None:
         self.index, self.ids, self.version = index, ids, version
         self._find = find
 
@@ -97,14 +95,14 @@ def indexed(
 
 
 def cached_index(
-    build: Callable[[AssociativeMemory], RerankedIndex],
+    build: Callable[[AssociativeMemory], Index],
     model: AssociativeMemory,
     batches: Iterable[Rows],
     count: int,
     folder: Path | None,
     name: str,
     key: str,
-) -> RerankedIndex:
+) -> Index:
     """The index that lies in the folder, if it is whole and of this version; else a new one, which is put there.
 
     Args:

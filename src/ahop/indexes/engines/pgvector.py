@@ -11,8 +11,8 @@ from typing_extensions import override
 from ahop import _optional
 from ahop._checks import check_choice, check_count
 from ahop.errors import DataNotFoundError, InvalidValueError, ShapeError, UnsupportedError
-from ahop.indexes.base import Found, Index
-from ahop.indexes.geometry import BLOCK, GEOMETRIES, Geometry, Placing
+from ahop.indexes.engines.base import Engine, Found
+from ahop.indexes.mips import BLOCK, GEOMETRIES, Geometry, Placing
 
 # Dimensions that pgvector can index: in full, and in halves.
 FULL, HALF = 2000, 4000
@@ -27,8 +27,8 @@ Words: TypeAlias = Literal["vector", "halfvec"]
 
 
 @final
-class PgIndex(Index):
-    """A graph of pgvector over rows in a table of PostgreSQL: an engine for `RerankedIndex`.
+class PgVectorEngine(Engine):
+    """A graph of pgvector over rows in a table of PostgreSQL: an engine for `Index`.
 
     The table is made in one transaction. Another process finds it again by `attach`.
 
@@ -36,7 +36,7 @@ class PgIndex(Index):
         connection: where the server is, such as `postgresql://user@host/database`.
         table: its name, with that of a schema before a dot if need be. It must be new.
         vectors: (n, D), the lifted patterns; D is at most 4000, and above 2000 numbers are kept in halves.
-        geometry: as in `FaissIndex`. A graph for inner products fails without a word where they are lifted distances;
+        geometry: as in `FaissEngine`. A graph for inner products fails without a word where they are lifted distances;
             therefore all rows are made equally long by default.
         effort: how wide a walk.
     """
@@ -64,14 +64,14 @@ class PgIndex(Index):
         except psycopg.errors.DuplicateTable as error:
             self.close()
             raise InvalidValueError(
-                f"`table` must be new; {table!r} is there already. `PgIndex.attach` opens it, `drop` removes it."
+                f"`table` must be new; {table!r} is there already. `PgVectorEngine.attach` opens it, `drop` removes it."
             ) from error
         except BaseException:
             self.close()
             raise
 
     @classmethod
-    def attach(cls, connection: str, table: str, effort: int = 128) -> "PgIndex":
+    def attach(cls, connection: str, table: str, effort: int = 128) -> "PgVectorEngine":
         """The index that lies in this table."""
         index = cls.__new__(cls)
         index.table, index.effort, index._server = table, check_count("effort", effort), _connected(connection)
@@ -80,7 +80,7 @@ class PgIndex(Index):
             index._count = int(index._run("SELECT count(*) FROM {table}").fetchone()[0])
         except _optional.psycopg().errors.UndefinedTable as error:
             index.close()
-            raise DataNotFoundError(f"`{table}` is no table of an index. `PgIndex(...)` makes one.") from error
+            raise DataNotFoundError(f"`{table}` is no table of an index. `PgVectorEngine(...)` makes one.") from error
         told = json.loads(words)
         index.geometry, index.kind = told["geometry"], told["kind"]
         index.placing = Placing(index.geometry, torch.from_numpy(np.frombuffer(centre, "<f4").copy()), told["radius"])
@@ -94,7 +94,7 @@ class PgIndex(Index):
         self._run("DROP TABLE {table}, {about}")
         self.close()
 
-    def __enter__(self) -> "PgIndex":
+    def __enter__(self) -> "PgVectorEngine":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -146,7 +146,9 @@ class PgIndex(Index):
 
     @override
     def tensors(self) -> dict[str, Tensor]:
-        raise UnsupportedError("What PostgreSQL holds is durable there and needs no file: open it by `PgIndex.attach`.")
+        raise UnsupportedError(
+            "What PostgreSQL holds is durable there and needs no file: open it by `PgVectorEngine.attach`."
+        )
 
     def _make(self) -> None:
         sql = _optional.psycopg().sql
@@ -208,7 +210,7 @@ def _kind(size: int) -> Words:
     if size > HALF:
         raise ShapeError(
             f"`vectors` must have at most {HALF} dimensions for pgvector to index them; got {size}. Lift with a larger "
-            "`tolerance`, or use a `FaissIndex`."
+            "`tolerance`, or use a `FaissEngine`."
         )
     return "vector" if size <= FULL else "halfvec"
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from ahop._blocks import blocks
 from ahop._free_memory import check_free_memory
-from ahop.indexes.base import Found, Index, stacked
+from ahop.indexes.engines.base import Engine, Found, stacked
 
 # Scores of one block: rows for the matrix product to be fast, columns for the search of the best to be worth it.
 ROWS, COLUMNS = 128, 32768
@@ -22,7 +22,7 @@ NEGLIGIBLE = 7.0
 
 
 @final
-class ExactIndex(Index):
+class ExactEngine(Engine):
     """Matrix products and the best of each block: right by construction, and the fastest up to about a million rows."""
 
     is_exhaustive = True

@@ -63,7 +63,7 @@ def stacked(parts: Sequence[Found]) -> Found:
     )
 
 
-class Index(ABC):
+class Engine(ABC):
     """Vectors in rows, and the rows whose inner product with a query is largest. Rows keep their numbers."""
 
     # Whether each search looks at every row as it is, so that nothing needs to be calibrated.

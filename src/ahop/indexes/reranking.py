@@ -14,10 +14,10 @@ from ahop._free_memory import check_free_memory
 from ahop._tensors import distinct
 from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
-from ahop.indexes.base import Background, Found, Index, stacked
+from ahop.indexes.engines.base import Background, Engine, Found, stacked
 from ahop.indexes.merging import best_of, posterior_of, sharpness
 from ahop.indexes.metadata import Metadata, Where
-from ahop.indexes.outside import log_mass_outside
+from ahop.indexes.tail_mass import log_tail_mass
 from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
@@ -38,7 +38,7 @@ FEW = 32
 
 
 @final
-class RerankedIndex:
+class Index:
     """The answers of a memory, found by an engine.
 
     Rows keep their numbers: those that are removed are never answered again, and their numbers not given anew.
@@ -46,7 +46,7 @@ class RerankedIndex:
     Args:
         memory: whose similarity decides; it is copied, its patterns are shared.
         lifting: of that similarity, or of another that brings the candidates.
-        index: of the lifted patterns; see `lifted`.
+        engine: of the lifted patterns; see `lifted`.
         candidates: how many are reranked for each query.
         metadata: columns to filter by, one entry for each row.
         curve: what was measured when the index was calibrated.
@@ -56,16 +56,16 @@ class RerankedIndex:
         self,
         memory: AssociativeMemory,
         lifting: Lifting,
-        index: Index,
+        engine: Engine,
         candidates: int = 100,
         metadata: Mapping[str, Any] | None = None,
         curve: tuple[Any, ...] = (),
     ) -> None:
         self.memory = check_kind("memory", memory, AssociativeMemory).copy()
-        self.lifting, self.index = check_kind("lifting", lifting, Lifting), check_kind("index", index, Index)
+        self.lifting, self.engine = check_kind("lifting", lifting, Lifting), check_kind("engine", engine, Engine)
         self.candidates, self.curve = check_count("candidates", candidates), curve
-        if len(index) != len(memory):
-            raise InvalidValueError(f"`index` must hold the {len(memory)} rows of the memory; got {len(index)}.")
+        if len(engine) != len(memory):
+            raise InvalidValueError(f"`engine` must hold the {len(memory)} rows of the memory; got {len(engine)}.")
         self.metadata = Metadata(metadata, len(memory))
         self.removed = torch.zeros(len(memory), dtype=torch.bool)
         if memory.log_prior is not None:
@@ -117,7 +117,7 @@ class RerankedIndex:
         together.add(metadata, len(more))
         rows, self.metadata = self.memory.add(patterns, labels), together
         if len(rows):
-            self.index.add(lifted(self.memory, self.lifting, rows))
+            self.engine.add(lifted(self.memory, self.lifting, rows))
             self.removed = torch.cat([self.removed, torch.zeros(len(rows), dtype=torch.bool)])
             self._stored = self.memory.modulation(self.memory.patterns).detach()
             self._draw()
@@ -165,8 +165,8 @@ class RerankedIndex:
         if allowed is not None and count <= FEW * wanted:
             found = Found(allowed.nonzero().mT.expand(len(queries), -1), queries.new_zeros(len(queries), count))
         else:
-            sees_all = self.index.is_exhaustive and self.lifting.is_whole
-            found = self.index.search(asked, wanted, allowed, beta if sees_all else None)
+            sees_all = self.engine.is_exhaustive and self.lifting.is_whole
+            found = self.engine.search(asked, wanted, allowed, beta if sees_all else None)
         needs_drawn = found.log_mass is None or self.memory.detector is not None
         step = max(1, len(self._drawn) // COMPARED) if self.lifting.is_whole else 1
         some = slice(None, None if needs_drawn else 0, step)
@@ -215,7 +215,7 @@ class RerankedIndex:
         free = free.masked_fill(taken > 0, -torch.inf)
         last = exact.masked_fill(torch.isneginf(exact), torch.inf).amin(-1)  # the last candidate that there is
         number = int((candidates >= 0).sum(-1).max()) if candidates.numel() else 0
-        return log_mass_outside(beta * last, max(1, number), beta * free, max(0, count - number))
+        return log_tail_mass(beta * last, max(1, number), beta * free, max(0, count - number))
 
 
 def _rest(found: Found, exact: Scores, beta: float) -> Tensor:

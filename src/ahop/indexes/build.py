@@ -14,10 +14,10 @@ from ahop._typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, UnsupportedError
 from ahop.fitting.pairs import GivenPairs, PairSource
 from ahop.indexes.candidates import lift_for_candidates
-from ahop.indexes.exact import ExactIndex
-from ahop.indexes.faiss import FaissIndex, Kind
-from ahop.indexes.geometry import Geometry
-from ahop.indexes.reranked import RerankedIndex, lifted
+from ahop.indexes.engines.exact import ExactEngine
+from ahop.indexes.engines.faiss import FaissEngine, Kind
+from ahop.indexes.mips import Geometry
+from ahop.indexes.reranking import Index, lifted
 from ahop.liftings.base import Lifting
 from ahop.memory import AssociativeMemory
 from ahop.similarities.base import Similarity
@@ -67,11 +67,11 @@ def index(
     candidates: int = 100,
     metadata: Mapping[str, Any] | None = None,
     candidate_similarity: Similarity | None = None,
-) -> RerankedIndex:
-    """An index of the memory: exhaustive up to about a million patterns, above that the engine that `calibrate` picks.
+) -> Index:
+    """An index of the memory: exhaustive up to about a million patterns, above that the engine that `tune` picks.
 
     Args:
-        pairs: (origins, copies) to calibrate with, and to lift for; if None, they are drawn. Distances are lifted to
+        pairs: (origins, copies) to tune with, and to lift for; if None, they are drawn. Distances are lifted to
             fewer dimensions if no copy has gaps, and then answer no query with gaps.
         variant: draw them from this distribution.
         tolerance: of the lifting.
@@ -80,7 +80,7 @@ def index(
         candidate_similarity: what brings the candidates, where the memory's own similarity cannot be lifted.
     """
     if len(memory) > EXACT_COUNT:
-        return calibrate(
+        return tune(
             memory,
             pairs,
             variant=variant,
@@ -90,10 +90,10 @@ def index(
             candidate_similarity=candidate_similarity,
         )
     lifting = _lifting(memory, _given(memory, pairs, variant, 0), tolerance, candidate_similarity)
-    return RerankedIndex(memory, lifting, ExactIndex(lifted(memory, lifting)), candidates, metadata)
+    return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), candidates, metadata)
 
 
-def calibrate(
+def tune(
     memory: AssociativeMemory,
     pairs: Pairs | tuple[Entries, RowsLike] | None = None,
     *,
@@ -108,7 +108,7 @@ def calibrate(
     metadata: Mapping[str, Any] | None = None,
     candidate_similarity: Similarity | None = None,
     seed: int = 0,
-) -> RerankedIndex:
+) -> Index:
     """The fastest engine that finds the origins which an exhaustive search finds.
 
     Queries are corrupted as the memory has learned, or given. Engines and geometries are tried on a part of the
@@ -118,8 +118,8 @@ def calibrate(
     Args:
         target: the least share of origins among the candidates, of those that an exhaustive search answers first.
         budget: seconds for each query; if given, settings that take longer are not considered.
-        kinds: of `FaissIndex`; default all that can be built in reasonable time.
-        geometries: of `FaissIndex`; default all that fit the lifting.
+        kinds: of `FaissEngine`; default all that can be built in reasonable time.
+        geometries: of `FaissEngine`; default all that fit the lifting.
         samples: queries to measure with.
 
     Raises:
@@ -135,11 +135,11 @@ def calibrate(
         )
     lifting = _lifting(memory, drawn, tolerance, candidate_similarity)
     vectors = lifted(memory, lifting)
-    asked = RerankedIndex(memory, lifting, ExactIndex(vectors), candidates)
+    asked = Index(memory, lifting, ExactEngine(vectors), candidates)
     right = asked.recall(drawn.queries).indices[:, 0] == drawn.origins
     sample, origins = asked._asked(drawn.queries[right]), drawn.origins[right]
     if not len(sample):
-        raise UnsupportedError("An exhaustive search finds none of the origins: there is nothing to calibrate for.")
+        raise UnsupportedError("An exhaustive search finds none of the origins: there is nothing to tune for.")
     chosen = kinds or [kind for kind in ("scan", "ivf_pq", "hnsw") if kind != "hnsw" or len(vectors) <= GRAPH_ROWS]
     fitting: Sequence[Geometry] = geometries or ("augmented", "inner")
     if geometries is None and lifting.is_distance and memory.log_prior is None:
@@ -148,12 +148,12 @@ def calibrate(
     rows = _some_rows(len(vectors), origins)
     place = torch.searchsorted(rows, origins)
     part = vectors if len(rows) == len(vectors) else vectors[rows]
-    built = [FaissIndex(part, kind, geometry) for kind in chosen for geometry in fitting]
+    built = [FaissEngine(part, kind, geometry) for kind in chosen for geometry in fitting]
     found = [(each, _curve(each, sample, place, candidates)) for each in built]
     curve += [point for _, points in found for point in points]
     best = min(found, key=lambda each: _cost(each[1], target, len(vectors)))[0]
     if len(rows) < len(vectors):
-        best = FaissIndex(vectors, best.kind, best.geometry)
+        best = FaissEngine(vectors, best.kind, best.geometry)
         points = _curve(best, sample, origins, candidates)
         curve += points
     else:
@@ -163,15 +163,15 @@ def calibrate(
         reached = max(points, key=lambda each: each.hit)
         raise UnsupportedError(
             f"No setting finds {target:.3f} of the origins{'' if budget is None else f' in {budget:g} s a query'}: "
-            f"{best.kind}, {best.geometry}, found {reached.hit:.3f} in {reached.seconds:.2g} s. Use an `ExactIndex`, "
+            f"{best.kind}, {best.geometry}, found {reached.hit:.3f} in {reached.seconds:.2g} s. Use an `ExactEngine`, "
             "more `candidates`, a smaller `tolerance`, or a lower `target`."
         )
     effort = min(allowed, key=lambda each: each.seconds).effort
     settled = best if best.kind == "scan" else best.with_effort(effort)
-    return RerankedIndex(memory, lifting, settled, candidates, metadata, tuple(curve))
+    return Index(memory, lifting, settled, candidates, metadata, tuple(curve))
 
 
-def _curve(engine: FaissIndex, sample: Tensor, origins: Tensor, candidates: int) -> list[Measured]:
+def _curve(engine: FaissEngine, sample: Tensor, origins: Tensor, candidates: int) -> list[Measured]:
     """The engine at rising effort, until it finds all."""
     if engine.kind == "scan":
         efforts: list[int] = [1]

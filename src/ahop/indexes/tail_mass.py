@@ -9,7 +9,7 @@ from torch import Tensor
 HIGHEST = 10
 
 
-def log_mass_outside(lowest: Tensor, candidates: int, drawn: Tensor, outside: int) -> Tensor:
+def log_tail_mass(lowest: Tensor, candidates: int, drawn: Tensor, outside: int) -> Tensor:
     r"""$\log \sum e^{s}$ over the rows that are no candidates, (b,).
 
     Between the last candidate and the highest drawn rows, weights are taken to fall by a power of their rank, which has

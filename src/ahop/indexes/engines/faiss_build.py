@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from ahop import _optional
-from ahop.indexes.clustering import Centres
+from ahop.indexes.engines.clustering import Centres
 
 # Rows that the codes of a compressed index are learned from.
 ROWS_OF_CODES, CODES = 8192, 16

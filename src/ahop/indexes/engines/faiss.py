@@ -13,11 +13,10 @@ from ahop import _optional
 from ahop._checks import check_choice, check_count
 from ahop._free_memory import check_free_memory
 from ahop.errors import InvalidValueError, UnsupportedError
-from ahop.indexes import building
-from ahop.indexes.base import Found, Index
-from ahop.indexes.building import CODES, LINKS, ROWS_OF_CODES
-from ahop.indexes.clustering import Centres
-from ahop.indexes.geometry import BLOCK, GEOMETRIES, Geometry, Placing
+from ahop.indexes.engines.base import Engine, Found
+from ahop.indexes.engines.clustering import Centres
+from ahop.indexes.engines.faiss_build import CODES, LINKS, ROWS_OF_CODES
+from ahop.indexes.mips import BLOCK, GEOMETRIES, Geometry, Placing
 
 Kind: TypeAlias = Literal["scan", "ivf_pq", "ivf_flat", "hnsw"]
 KINDS: tuple[Kind, ...] = ("scan", "ivf_pq", "ivf_flat", "hnsw")
@@ -27,7 +26,7 @@ ROWS_A_LIST = 20
 
 
 @final
-class FaissIndex(Index):
+class FaissEngine(Engine):
     """One engine under three geometries.
 
     Args:
@@ -61,14 +60,14 @@ class FaissIndex(Index):
         with threads_of_torch():
             self.engine: Any
             if kind == "hnsw":
-                self.engine = building.graph(size, metric, parts)
+                self.engine = faiss_build.graph(size, metric, parts)
             elif kind == "scan":
-                self.engine = building.scan(metric, self._places(self._learned_from(vectors)), parts)
+                self.engine = faiss_build.scan(metric, self._places(self._learned_from(vectors)), parts)
             else:
                 some = self._places(self._learned_from(vectors))
                 centres = Centres.of(some, self.lists)
                 self.lists = len(centres)
-                self.engine = building.lists(centres, metric, some if kind == "ivf_pq" else None, parts)
+                self.engine = faiss_build.lists(centres, metric, some if kind == "ivf_pq" else None, parts)
         default = {"scan": 1, "hnsw": 128}.get(kind, max(1, self.lists // 8))
         self.effort = check_count("effort", effort or default)
 
@@ -111,7 +110,7 @@ class FaissIndex(Index):
         return {"built": built, "centre": self.placing.centre, "radius": radius}
 
     @classmethod
-    def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor]) -> "FaissIndex":
+    def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor]) -> "FaissEngine":
         """The index that `settings` and `tensors` describe, without the rows it was built from."""
         index = cls.__new__(cls)
         index.kind = check_choice("kind", settings["kind"], KINDS)
@@ -137,7 +136,7 @@ class FaissIndex(Index):
     def _places(self, vectors: Tensor) -> Tensor:
         return _even(self.placing.places(vectors))
 
-    def with_effort(self, effort: int) -> "FaissIndex":
+    def with_effort(self, effort: int) -> "FaissEngine":
         """The same rows, searched harder or less hard."""
         if self.kind == "scan":
             raise UnsupportedError("A scan looks at every row; there is no effort to choose.")
