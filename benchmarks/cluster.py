@@ -22,7 +22,7 @@ import ahop
 from ahop import _optional
 from ahop.cluster import Cluster, Matched, Patience, ShardOptions, Shards, connect, recall_dataset
 from ahop.errors import UnavailableError
-from ahop.stores import LanceStore, create, open_store
+from ahop.stores import Store, create_store, open_store
 from benchmarks.measuring import medians
 
 COUNT, DIMENSIONS, QUERIES, SHARDS, REPLICAS = 100_000, 32, 4096, 4, 2
@@ -98,16 +98,16 @@ def two_nodes() -> tuple[Any, Any]:
     return head, other
 
 
-def stored(folder: Path) -> tuple[LanceStore, Tensor]:
+def stored(folder: Path) -> tuple[Store, Tensor]:
     generator = torch.Generator().manual_seed(0)
     patterns = 2 * torch.rand(COUNT, DIMENSIONS, generator=generator) - 1
     variant = ahop.MixedVariant(0.2, 0.2, 0.2)
     memory = ahop.fit(patterns, pairs=variant.sample(patterns, 256, seed=1), similarity="mixture", progress=False)
-    store = create(folder / "patterns.lance", memory, fragment_rows=COUNT // SHARDS)
+    store = create_store(folder / "patterns.lance", memory, fragment_rows=COUNT // SHARDS)
     return store, variant.sample(patterns, QUERIES, seed=2).queries
 
 
-def connected(store: LanceStore, replicas: int) -> AbstractContextManager[Cluster]:
+def connected(store: Store, replicas: int) -> AbstractContextManager[Cluster]:
     return connect(store, SHARDS, replicas, cpus=0.5, patience=Patience(answer=30.0, replica=2.0))
 
 
@@ -173,7 +173,7 @@ def of_batch(folder: Path) -> dict[str, object]:
     generator = torch.Generator().manual_seed(0)
     patterns = 2 * torch.rand(SMALL, NARROW, generator=generator) - 1
     memory = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity(), ahop.Softmax(beta=50.0))
-    create(folder / "small.lance", memory)
+    create_store(folder / "small.lance", memory)
     origins = torch.randint(SMALL, (MANY,), generator=generator)
     queries = patterns[origins] + 0.02 * torch.randn(MANY, NARROW, generator=generator)
     lists = arrow.FixedSizeListArray.from_arrays(arrow.array(queries.numpy().reshape(-1)), NARROW)

@@ -52,13 +52,13 @@ struct SmallTable<double> {
 
 // Where a strip of stored values stands: between which knots, and the shares of both; none where nothing was observed.
 template <class T>
-struct Place {
+struct Location {
     Word<T> lower;
     Vector<T> lower_share, upper_share;
 };
 
 template <class T>
-Place<T> place_of(Vector<T> value, const T* knots, std::size_t count) {
+Location<T> place_of(Vector<T> value, const T* knots, std::size_t count) {
     auto is_seen = value == value;
     Vector<T> none{}, one = broadcast<T>(1);
     Vector<T> first = broadcast<T>(knots[0]), last = broadcast<T>(knots[count - 1]);
@@ -73,7 +73,7 @@ Place<T> place_of(Vector<T> value, const T* knots, std::size_t count) {
 }
 
 template <class Lookup, class T>
-Vector<T> additive_strip(const Additive<T>& job, const Place<T>* places, std::size_t query) {
+Vector<T> additive_strip(const Additive<T>& job, const Location<T>* places, std::size_t query) {
     Vector<T> total{};
     const T* table = job.profiles + query * job.stored.d * job.knots;
     for (std::size_t i = 0; i < job.stored.d; ++i, table += job.knots) {
@@ -89,7 +89,7 @@ void additive_scores(const Additive<T>& job, T* scores, std::size_t first, std::
     constexpr std::size_t lanes = Vectors<T>::lanes, width = Vectors<T>::block;
     std::size_t n = job.stored.n, d = job.stored.d;
     T* room = static_cast<T*>(scratch);
-    auto* places = reinterpret_cast<Place<T>*>(room + d * width);
+    auto* places = reinterpret_cast<Location<T>*>(room + d * width);
     for (std::size_t number = first; number < last; ++number) {
         Block<T> block(job.stored, number, room);
         for (std::size_t strip = 0; strip < width && number * width + strip < n; strip += lanes) {

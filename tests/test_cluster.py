@@ -36,8 +36,8 @@ from ahop.errors import (
     ShapeError,
 )
 from ahop.indexes.candidates import lift_for_candidates
-from ahop.stores import LanceStore, create, open_store
-from ahop.stores.cached import CACHE
+from ahop.stores import Store, create_store, open_store
+from ahop.stores.stored_index import CACHE
 
 pytest.importorskip("lance")
 arrow = _optional.pyarrow()
@@ -67,14 +67,14 @@ def memory(kind: str) -> ahop.AssociativeMemory:
     return fitted
 
 
-def a_store(folder: Path, kind: str = "euclidean", fragment_rows: int = 250) -> LanceStore:
+def a_store(folder: Path, kind: str = "euclidean", fragment_rows: int = 250) -> Store:
     ids = 7 * torch.arange(COUNT).flip(0)
     columns = {"floor": torch.arange(COUNT) % 3, "name": [f"n{number % 5}" for number in range(COUNT)]}
-    return create(folder / "patterns.lance", memory(kind), ids, columns, fragment_rows=fragment_rows)
+    return create_store(folder / "patterns.lance", memory(kind), ids, columns, fragment_rows=fragment_rows)
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> LanceStore:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return a_store(tmp_path_factory.mktemp("store"))
 
 
@@ -84,7 +84,7 @@ def queries() -> torch.Tensor:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, COUNT, 5000])
-def test_shares_are_all_rows_once_in_their_order(store: LanceStore, count: int) -> None:
+def test_shares_are_all_rows_once_in_their_order(store: Store, count: int) -> None:
     shares = shares_of(store, count)
     assert len(shares) == min(count, COUNT)
     sizes = {len(share) for share in shares}
@@ -123,7 +123,7 @@ def test_shards_answer_as_the_store_does(kind: str, shards: int, queries: torch.
 
 @pytest.mark.parametrize("where", [{"floor": 1}, {"floor": [0, 2], "name": "n3"}, {"id": [7, 14, 21]}, {"name": "no"}])
 def test_only_rows_that_pass_a_filter_are_answered(
-    store: LanceStore, queries: torch.Tensor, where: dict[str, object]
+    store: Store, queries: torch.Tensor, where: dict[str, object]
 ) -> None:
     expected = store.recall(queries, 4, where=where)
     with Shards(store, 3) as shards:
@@ -135,7 +135,7 @@ def test_only_rows_that_pass_a_filter_are_answered(
             shards.recall(queries, where={"door": 1})
 
 
-def test_queries_may_have_gaps_and_more_may_be_asked_for_than_there_is(store: LanceStore) -> None:
+def test_queries_may_have_gaps_and_more_may_be_asked_for_than_there_is(store: Store) -> None:
     queries = patterns(5).numpy()
     queries[:, 2] = np.nan
     with Shards(store, 4) as shards:
@@ -152,7 +152,7 @@ def test_queries_may_have_gaps_and_more_may_be_asked_for_than_there_is(store: La
 def test_of_equals_the_lower_number_is_answered_wherever_it_lies(tmp_path: Path) -> None:
     same = torch.ones(40, DIMENSIONS)
     equal = ahop.AssociativeMemory(same, ahop.EuclideanSimilarity())
-    store = create(tmp_path / "equal.lance", equal, ids=torch.arange(40).flip(0))
+    store = create_store(tmp_path / "equal.lance", equal, ids=torch.arange(40).flip(0))
     with Shards(store, 4) as shards:
         answer = shards.recall(same[:2], k=3)
     assert answer.indices.tolist() == [[0, 1, 2]] * 2 or answer.indices[0].tolist() == sorted(
@@ -232,7 +232,7 @@ def parts_of(folder: Path) -> tuple[list[Any], np.ndarray, np.ndarray]:
     return whole["id"].to_pylist(), *numbers
 
 
-def test_a_job_answers_every_query_of_a_table(store: LanceStore, tmp_path: Path) -> None:
+def test_a_job_answers_every_query_of_a_table(store: Store, tmp_path: Path) -> None:
     queries = ahop.NoisyVariant(0.02).sample(patterns(), 2500, seed=5).queries
     write_queries(tmp_path / "q.parquet", queries, id=[f"query {row}" for row in range(2500)])
     done = recall_dataset(store, tmp_path / "q.parquet", tmp_path / "out", k=2, batch_size=400, progress=False)
@@ -257,7 +257,7 @@ def test_a_job_stays_with_the_version_it_began_with(tmp_path: Path) -> None:
     store.upsert(patterns(100), torch.arange(10_000, 10_100), {"floor": [9] * 100, "name": ["new"] * 100})
     (first.folder / "part-00000001.parquet").unlink()
     (first.folder / ".part-00000001.parquet.half").write_bytes(b"half")
-    again = job(open_store(store.place.address))
+    again = job(open_store(store.location.address))
     assert (again.version, again.kept) == (first.version, 1)
     names, numbers, _ = parts_of(again.folder)
     assert names == list(range(100))  # without a column of names, rows have numbers
@@ -286,7 +286,7 @@ def test_queries_are_read_from_columns_lists_and_lance(tmp_path: Path) -> None:
     assert [block.first for block in QueryTable(tmp_path / "folder").blocks(3)] == [0, 3, 4, 7]
 
 
-def test_tables_that_hold_no_queries_are_refused(store: LanceStore, tmp_path: Path) -> None:
+def test_tables_that_hold_no_queries_are_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(DataNotFoundError, match="no queries"):
         QueryTable(tmp_path / "none")
     (tmp_path / "bad.parquet").write_bytes(b"bad")
@@ -310,11 +310,11 @@ def test_tables_that_hold_no_queries_are_refused(store: LanceStore, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_job_that_is_killed_goes_on_and_loses_and_doubles_nothing(store: LanceStore, tmp_path: Path) -> None:
+def test_a_job_that_is_killed_goes_on_and_loses_and_doubles_nothing(store: Store, tmp_path: Path) -> None:
     count = 40_000
     rows = torch.randint(COUNT, (count,), generator=torch.Generator().manual_seed(1))
     write_queries(tmp_path / "q.parquet", patterns()[rows], id=list(range(count)))
-    job = [str(store.place.address), str(tmp_path / "q.parquet"), str(tmp_path / "out")]
+    job = [str(store.location.address), str(tmp_path / "q.parquet"), str(tmp_path / "out")]
     script = dedent("""
         import sys
         from ahop.cluster import recall_dataset
@@ -399,7 +399,7 @@ def test_no_request_does_harm(body: bytes) -> None:
             continue
 
 
-def test_without_ray_its_name_is_said(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_its_name_is_said(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingPackageError, match=r"ahop\[cluster\]"):
         connect(store)

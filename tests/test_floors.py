@@ -14,7 +14,7 @@ from torch.testing import assert_close
 import ahop
 from ahop.cluster import Shards
 from ahop.separations.softmax import Softmax
-from ahop.stores import LanceStore, create
+from ahop.stores import Store, create_store
 from tests.strategies import FEW, Problem, gapped_problems, problems
 
 pytest.importorskip("lance")
@@ -66,9 +66,9 @@ def assert_answers_as_those_that_pass(answer: ahop.Recall[Tensor], where: dict[s
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> LanceStore:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("store") / "table"
-    return create(folder, floored(patterns()), metadata={"colour": COLOURS}, fragment_rows=40)
+    return create_store(folder, floored(patterns()), metadata={"colour": COLOURS}, fragment_rows=40)
 
 
 # The formula.
@@ -145,7 +145,7 @@ def test_rows_that_are_gone_from_an_index_get_nothing_of_the_floor() -> None:
 
 @every_filter
 @pytest.mark.parametrize("k", [1, 4, 40])
-def test_a_table_answers_as_the_memory(store: LanceStore, where: dict[str, Any] | None, k: int) -> None:
+def test_a_table_answers_as_the_memory(store: Store, where: dict[str, Any] | None, k: int) -> None:
     assert_answers_as_those_that_pass(store.recall(queries(), k, where=where), where, k)
 
 
@@ -153,12 +153,12 @@ def test_a_table_answers_as_the_memory(store: LanceStore, where: dict[str, Any] 
 @given(case=st.one_of(problems, gapped_problems), k=st.integers(1, 14), rows=st.integers(1, 5))
 def test_a_table_with_gaps_answers_as_the_memory(case: Problem, k: int, rows: int) -> None:
     memory = floored(case.patterns.float())
-    store = create(f"memory://{time.monotonic_ns()}", memory, fragment_rows=rows)
+    store = create_store(f"memory://{time.monotonic_ns()}", memory, fragment_rows=rows)
     expected, answer = memory.recall(case.queries.float(), k), store.recall(case.queries.float(), k)
     assert_close(answer.posterior, expected.posterior, atol=1e-5, rtol=1e-5)
 
 
-def test_a_table_keeps_the_floor(store: LanceStore) -> None:
+def test_a_table_keeps_the_floor(store: Store) -> None:
     separation = store.memory().separation
     assert isinstance(separation, Softmax)
     assert (separation.beta, separation.floor) == (5.0, FLOOR)
@@ -169,7 +169,7 @@ def test_a_table_keeps_the_floor(store: LanceStore) -> None:
 
 @every_filter
 @pytest.mark.parametrize("k", [1, 4])
-def test_shards_answer_as_the_memory(store: LanceStore, where: dict[str, Any] | None, k: int) -> None:
+def test_shards_answer_as_the_memory(store: Store, where: dict[str, Any] | None, k: int) -> None:
     with Shards(store, 3) as shards:
         answer = shards.recall(queries(), k, where=where)
     assert_answers_as_those_that_pass(answer, where, k)
@@ -178,7 +178,7 @@ def test_shards_answer_as_the_memory(store: LanceStore, where: dict[str, Any] | 
 @every_filter
 def test_shards_without_a_lifting_answer_as_the_memory(where: dict[str, Any] | None, tmp_path: Path) -> None:
     memory = ahop.AssociativeMemory(patterns(), ahop.ManhattanSimilarity(), Softmax(5.0, FLOOR))
-    store = create(tmp_path / "table", memory, metadata={"colour": COLOURS}, fragment_rows=40)
+    store = create_store(tmp_path / "table", memory, metadata={"colour": COLOURS}, fragment_rows=40)
     rows = rows_that_pass(where)
     with Shards(store, 2) as shards:
         answer = shards.recall(queries(), 3, where=where)

@@ -19,7 +19,7 @@ pytest.importorskip("lance")
 pytest.importorskip("moto")
 
 from ahop.cluster import Shards
-from ahop.stores import LanceStore, create
+from ahop.stores import Store, create_store
 from tests.objects import server
 
 DIMENSIONS = 6
@@ -46,11 +46,11 @@ def memory(count: int = 60) -> ahop.AssociativeMemory:
 
 def test_a_table_far_away_answers_as_the_memory(address: str, options: dict[str, str]) -> None:
     known = memory()
-    create(
+    create_store(
         address, known, metadata={"floor": [row % 3 for row in range(60)]}, fragment_rows=40, storage_options=options
     )
-    store = ahop.open(address, storage_options=options)
-    assert isinstance(store, LanceStore)
+    store = ahop.open_store(address, storage_options=options)
+    assert isinstance(store, Store)
     queries = known.patterns + 0.1
     queries[0, 0] = torch.nan
     expected = known.recall(queries, k=4)
@@ -65,22 +65,22 @@ def test_a_table_far_away_answers_as_the_memory(address: str, options: dict[str,
 
 
 def test_versions_are_kept_far_away(address: str, options: dict[str, str]) -> None:
-    store = create(address, memory(), storage_options=options)
+    store = create_store(address, memory(), storage_options=options)
     assert store.add(patterns(2, seed=1)).tolist() == [60, 61]
     store.remove(torch.tensor([0, 60]))
     store.upsert(torch.zeros(1, DIMENSIONS), torch.tensor([5]))
-    again = ahop.open(address, storage_options=options)
-    assert isinstance(again, LanceStore)
+    again = ahop.open_store(address, storage_options=options)
+    assert isinstance(again, Store)
     assert sorted(again.rows().ids.tolist()) == [*range(1, 60), 61]
     assert again.recall(torch.zeros(1, DIMENSIONS)).indices.item() == 5
     assert [len(store.at(each.number)) for each in store.versions()] == [60, 62, 60, 60]
     store.compact(keep=timedelta(0))
     assert len(store.versions()) == 1
-    assert sorted(ahop.open(address, storage_options=options).rows().ids.tolist()) == [*range(1, 60), 61]
+    assert sorted(ahop.open_store(address, storage_options=options).rows().ids.tolist()) == [*range(1, 60), 61]
 
 
 def test_an_index_of_a_table_far_away_is_kept_here(address: str, options: dict[str, str], tmp_path: Path) -> None:
-    store = create(address, memory(), storage_options=options)
+    store = create_store(address, memory(), storage_options=options)
     built = store.index(cache=tmp_path)
     files = sorted(tmp_path.iterdir())
     assert files
@@ -92,11 +92,11 @@ def test_an_index_of_a_table_far_away_is_kept_here(address: str, options: dict[s
 
 
 def test_what_is_not_there_is_told(address: str, options: dict[str, str]) -> None:
-    with pytest.raises(ahop.AhopError, match="`create` makes one"):
-        ahop.open(address, storage_options=options)
-    create(address, memory(), storage_options=options)
+    with pytest.raises(ahop.AhopError, match="`create_store` makes one"):
+        ahop.open_store(address, storage_options=options)
+    create_store(address, memory(), storage_options=options)
     with pytest.raises(ahop.AhopError, match="already"):
-        create(address, memory(), storage_options=options)
+        create_store(address, memory(), storage_options=options)
 
 
 WRITER = """
@@ -104,7 +104,7 @@ WRITER = """
     import torch
     import ahop
 
-    store, mark = ahop.open(sys.argv[1], storage_options=json.loads(sys.argv[2])), float(sys.argv[3])
+    store, mark = ahop.open_store(sys.argv[1], storage_options=json.loads(sys.argv[2])), float(sys.argv[3])
     for batch in range(10):
         print(*store.add(torch.full((3, 6), mark + batch / 1e3)).tolist(), flush=True)
 """
@@ -112,7 +112,7 @@ WRITER = """
 
 @pytest.mark.slow
 def test_three_writers_who_do_not_wait_lose_nothing(address: str, options: dict[str, str]) -> None:
-    create(address, memory(), storage_options=options)
+    create_store(address, memory(), storage_options=options)
     marks = (1.0, 2.0, 3.0)
     running = [
         subprocess.Popen(
@@ -124,7 +124,7 @@ def test_three_writers_who_do_not_wait_lose_nothing(address: str, options: dict[
     ]
     said = [process.communicate(timeout=300)[0].splitlines() for process in running]
     assert [process.returncode for process in running] == [0, 0, 0]
-    rows = ahop.open(address, storage_options=options).rows()
+    rows = ahop.open_store(address, storage_options=options).rows()
     assert sorted(rows.ids.tolist()) == list(range(60 + 3 * 10 * 3))
     place = {number: row for row, number in enumerate(rows.ids.tolist())}
     for mark, lines in zip(marks, said, strict=True):

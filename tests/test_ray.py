@@ -22,7 +22,7 @@ import ahop
 from ahop import _optional
 from ahop.cluster import Cluster, Patience, Service, Shards, connect, recall_dataset, serve
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
-from ahop.stores import LanceStore, create
+from ahop.stores import Store, create_store
 from tests.postgres import free_port
 from tests.test_cluster import BAD, DIMENSIONS, a_store, parts_of, patterns, write_queries
 
@@ -61,12 +61,12 @@ def a_ray() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> LanceStore:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return a_store(tmp_path_factory.mktemp("store"), "unknown")
 
 
 @pytest.fixture(scope="module")
-def cluster(store: LanceStore, a_ray: None) -> Iterator[Cluster]:
+def cluster(store: Store, a_ray: None) -> Iterator[Cluster]:
     with connect(store, SHARDS, REPLICAS, cpus=0.25, patience=Patience(replica=1.0, answer=60.0)) as connected:
         yield connected
 
@@ -77,7 +77,7 @@ def queries() -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def expected(store: LanceStore, queries: torch.Tensor) -> ahop.Recall[torch.Tensor]:
+def expected(store: Store, queries: torch.Tensor) -> ahop.Recall[torch.Tensor]:
     with Shards(store.at(1), SHARDS) as shards:
         return shards.recall(queries, k=3)
 
@@ -186,7 +186,7 @@ def test_a_job_asks_a_cluster(
 
 
 def test_a_cluster_moves_to_a_new_version_while_it_answers(
-    cluster: Cluster, store: LanceStore, queries: torch.Tensor, expected: ahop.Recall[torch.Tensor]
+    cluster: Cluster, store: Store, queries: torch.Tensor, expected: ahop.Recall[torch.Tensor]
 ) -> None:
     wait_until_whole(cluster)
     old = [process for shard in range(SHARDS) for process in processes(cluster, shard)]
@@ -205,7 +205,7 @@ def test_a_cluster_moves_to_a_new_version_while_it_answers(
     assert set(processes(cluster, 0)).isdisjoint(old)
 
 
-def test_who_waits_too_long_is_told_to_ask_again(a_ray: None, cluster: Cluster, store: LanceStore) -> None:
+def test_who_waits_too_long_is_told_to_ask_again(a_ray: None, cluster: Cluster, store: Store) -> None:
     with connect(store.at(1), 1, 1, cpus=0.25, patience=Patience(answer=1.0)) as alone:
         asked = patterns(3)
         assert alone.recall(asked).indices.shape == (3, 1)
@@ -218,7 +218,7 @@ def test_who_waits_too_long_is_told_to_ask_again(a_ray: None, cluster: Cluster, 
 
 
 def test_a_store_that_cannot_be_read_is_said_at_once(a_ray: None, cluster: Cluster, tmp_path: Path) -> None:
-    store = create(tmp_path / "gone.lance", ahop.AssociativeMemory(patterns(9)))
+    store = create_store(tmp_path / "gone.lance", ahop.AssociativeMemory(patterns(9)))
     for file in (tmp_path / "gone.lance" / "data").iterdir():
         file.unlink()
     with pytest.raises(UnavailableError, match="cannot be read"):
@@ -229,7 +229,7 @@ def test_a_store_that_cannot_be_read_is_said_at_once(a_ray: None, cluster: Clust
 
 
 @pytest.fixture(scope="module")
-def service(store: LanceStore, a_ray: None, cluster: Cluster) -> Iterator[Service]:
+def service(store: Store, a_ray: None, cluster: Cluster) -> Iterator[Service]:
     with serve(store.at(1), 1, cpus=0.25, port=free_port(), patience=Patience(answer=2.0)) as started:
         yield started
 
@@ -242,7 +242,7 @@ def ask(url: str, body: bytes | None, **headers: str) -> tuple[int, Any, dict[st
         return error.code, json.loads(error.read()), dict(error.headers)
 
 
-def test_recall_is_answered_over_http(service: Service, store: LanceStore, queries: torch.Tensor) -> None:
+def test_recall_is_answered_over_http(service: Service, store: Store, queries: torch.Tensor) -> None:
     asked = [[*query[:-1], None] for query in queries[:20].tolist()]
     body = {"queries": asked, "k": 2, "where": {"floor": [0, 1]}}
     status, answer, _ = ask(f"{service.url}/recall", json.dumps(body).encode())
@@ -277,7 +277,7 @@ def test_whatever_is_sent_is_answered_by_a_sentence_and_never_by_a_fault(service
     assert ask(url, b'{"queries": [[0,0,0,0,0,0,0,0]], "k": 1000}')[0] == 200
 
 
-def test_a_second_service_takes_nothing_from_the_first(service: Service, store: LanceStore) -> None:
+def test_a_second_service_takes_nothing_from_the_first(service: Service, store: Store) -> None:
     with pytest.raises(UnsupportedError, match="close that service"):
         serve(store.at(1), 1, cpus=0.25, port=free_port())
     port = int(service.url.rpartition(":")[2])
@@ -296,7 +296,7 @@ def test_who_asks_while_shards_are_away_is_told_when_to_come_back(service: Servi
     assert ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')[0] == 200
 
 
-def test_a_service_moves_to_a_new_version(service: Service, store: LanceStore) -> None:
+def test_a_service_moves_to_a_new_version(service: Service, store: Store) -> None:
     store.add(patterns(2), metadata={"floor": [6] * 2, "name": ["newest"] * 2})
     assert service.refresh() == store.version
     until = time.monotonic() + 60

@@ -32,8 +32,8 @@ from ahop.errors import (
     UnsupportedError,
 )
 from ahop.indexes import build
-from ahop.stores import LanceStore, create, open_store
-from ahop.stores.mending import heads
+from ahop.stores import Store, create_store, open_store
+from ahop.stores.recovery import heads
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems
 
 pytest.importorskip("lance")
@@ -59,11 +59,11 @@ def fitted() -> ahop.AssociativeMemory:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> LanceStore:
-    return create(tmp_path / "table", euclidean(patterns()), metadata={"colour": ["red", "green"] * 30})
+def store(tmp_path: Path) -> Store:
+    return create_store(tmp_path / "table", euclidean(patterns()), metadata={"colour": ["red", "green"] * 30})
 
 
-def of_table(store: LanceStore) -> list[int]:
+def of_table(store: Store) -> list[int]:
     return sorted(store.rows().ids.tolist())
 
 
@@ -76,7 +76,7 @@ def of_table(store: LanceStore) -> list[int]:
 def test_a_store_answers_as_the_memory(case: Problem, k: int, rows: int, separation: Any, tmp_path: Path) -> None:
     memory = ahop.AssociativeMemory(case.patterns.float(), ahop.EuclideanSimilarity(), separation)
     address = f"memory://{time.monotonic_ns()}"
-    store = create(address, memory, fragment_rows=rows)
+    store = create_store(address, memory, fragment_rows=rows)
     queries = case.queries.float()
     expected, answer = memory.recall(queries, k), store.recall(queries, k)
     assert answer.indices.shape == expected.indices.shape
@@ -88,7 +88,7 @@ def test_a_store_answers_as_the_memory(case: Problem, k: int, rows: int, separat
 
 
 def test_detectors_and_groups_answer_as_in_the_memory(fitted: ahop.AssociativeMemory, tmp_path: Path) -> None:
-    store = create(tmp_path / "table", fitted, fragment_rows=70)
+    store = create_store(tmp_path / "table", fitted, fragment_rows=70)
     queries = ahop.MixedVariant(0.1, 0.1, 0.1).sample(fitted.patterns, 40, seed=2).queries
     for groups in (None, ["a", "b", "c", "b"] * 10):
         expected, answer = fitted.recall(queries, k=3, groups=groups), store.recall(queries, k=3, groups=groups)
@@ -102,7 +102,7 @@ def test_detectors_and_groups_answer_as_in_the_memory(fitted: ahop.AssociativeMe
 
 
 def test_one_pattern_of_one_dimension_is_a_table(tmp_path: Path) -> None:
-    store = create(tmp_path / "table", euclidean(torch.tensor([[2.0]])))
+    store = create_store(tmp_path / "table", euclidean(torch.tensor([[2.0]])))
     answer = store.recall(np.array([[1.0], [np.nan]], dtype=np.float32), k=5)
     assert isinstance(answer.posterior, np.ndarray)
     assert answer.indices.tolist() == [[0], [0]]
@@ -111,10 +111,10 @@ def test_one_pattern_of_one_dimension_is_a_table(tmp_path: Path) -> None:
     assert store.index().recall(torch.zeros(2, 1)).indices.tolist() == [[0], [0]]
 
 
-def test_batches_are_walked_and_queries_too(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_walked_and_queries_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = patterns(20, seed=3)
     expected = store.recall(queries, k=4)
-    monkeypatch.setattr("ahop.stores.lance.BATCH_BYTES", 7 * 4 * store.dimensions)
+    monkeypatch.setattr("ahop.stores.store.BATCH_BYTES", 7 * 4 * store.dimensions)
     monkeypatch.setattr("ahop.stores.streaming.SCORE_BYTES", 300)
     answer = store.recall(queries, k=4)
     assert torch.equal(answer.indices, expected.indices)
@@ -124,7 +124,7 @@ def test_batches_are_walked_and_queries_too(store: LanceStore, monkeypatch: pyte
 
 def test_parts_of_a_table_are_memories(tmp_path: Path) -> None:
     memory = euclidean(patterns())
-    store = create(tmp_path / "table", memory, ids=torch.arange(60) * 10, fragment_rows=25)
+    store = create_store(tmp_path / "table", memory, ids=torch.arange(60) * 10, fragment_rows=25)
     parts = store.fragments()
     assert len(parts) == 3
     assert [len(store.rows([part])) for part in parts] == [25, 25, 10]
@@ -141,7 +141,7 @@ def test_parts_of_a_table_are_memories(tmp_path: Path) -> None:
 # Rows come, change and go.
 
 
-def test_rows_are_added_changed_and_removed(store: LanceStore) -> None:
+def test_rows_are_added_changed_and_removed(store: Store) -> None:
     more = patterns(3, seed=5)
     more[1, 2] = torch.nan
     assert store.add(more, metadata={"colour": ["blue"] * 3}).tolist() == [60, 61, 62]
@@ -159,7 +159,7 @@ def test_rows_are_added_changed_and_removed(store: LanceStore) -> None:
     assert store.version == 6
 
 
-def test_nothing_is_no_change(store: LanceStore) -> None:
+def test_nothing_is_no_change(store: Store) -> None:
     nothing = torch.zeros(0, 6)
     assert store.add(nothing, metadata={"colour": []}).tolist() == []
     store.upsert(nothing, torch.zeros(0, dtype=torch.long), metadata={"colour": []})
@@ -167,7 +167,7 @@ def test_nothing_is_no_change(store: LanceStore) -> None:
     assert store.version == 1
 
 
-def test_what_does_not_fit_is_said(store: LanceStore, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_said(store: Store, tmp_path: Path) -> None:
     one, colour = patterns(1), {"colour": ["red"]}
     with pytest.raises(InvalidValueError, match=r"already there: 5\. `upsert`"):
         store.add(one, ids=torch.tensor([5]), metadata=colour)
@@ -195,12 +195,12 @@ def test_what_does_not_fit_is_said(store: LanceStore, tmp_path: Path) -> None:
         store.learn(euclidean(patterns(3, 5)))
     assert store.version == 1
     with pytest.raises(InvalidValueError, match="must be new"):
-        create(tmp_path / "table", euclidean(patterns()))
+        create_store(tmp_path / "table", euclidean(patterns()))
     with pytest.raises(InvalidValueError, match="letters, digits"):
-        create(tmp_path / "other", euclidean(patterns(1)), metadata={"a b": [1]})
+        create_store(tmp_path / "other", euclidean(patterns(1)), metadata={"a b": [1]})
     with pytest.raises(InvalidTypeError, match="words, numbers"):
-        create(tmp_path / "other", euclidean(patterns(1)), metadata={"a": [[1]]})
-    with pytest.raises(DataNotFoundError, match="`create` makes one"):
+        create_store(tmp_path / "other", euclidean(patterns(1)), metadata={"a": [[1]]})
+    with pytest.raises(DataNotFoundError, match="`create_store` makes one"):
         open_store(tmp_path / "nowhere")
     assert [each.name for each in tmp_path.iterdir()] == ["table"]
 
@@ -208,15 +208,15 @@ def test_what_does_not_fit_is_said(store: LanceStore, tmp_path: Path) -> None:
 def test_models_with_numbers_for_each_pattern_are_refused(tmp_path: Path) -> None:
     stored = patterns(4)
     with pytest.raises(UnsupportedError, match="log_prior"):
-        create(tmp_path / "table", ahop.AssociativeMemory(stored, log_prior=torch.zeros(4)))
+        create_store(tmp_path / "table", ahop.AssociativeMemory(stored, log_prior=torch.zeros(4)))
     with pytest.raises(UnsupportedError, match="weights for each of its patterns"):
-        create(tmp_path / "table", ahop.AssociativeMemory(stored, ahop.IsolatedSimilarity(4, 6)))
+        create_store(tmp_path / "table", ahop.AssociativeMemory(stored, ahop.IsolatedSimilarity(4, 6)))
 
 
 # Versions.
 
 
-def test_a_version_is_patterns_and_model(store: LanceStore, fitted: ahop.AssociativeMemory, tmp_path: Path) -> None:
+def test_a_version_is_patterns_and_model(store: Store, fitted: ahop.AssociativeMemory, tmp_path: Path) -> None:
     queries = patterns(5, seed=9)
     before = store.recall(queries)
     store.add(queries, metadata={"colour": ["new"] * 5})
@@ -236,7 +236,7 @@ def test_a_version_is_patterns_and_model(store: LanceStore, fitted: ahop.Associa
             open_it(9)
 
 
-def test_a_handle_stays_until_it_is_refreshed(store: LanceStore, tmp_path: Path) -> None:
+def test_a_handle_stays_until_it_is_refreshed(store: Store, tmp_path: Path) -> None:
     other = open_store(tmp_path / "table")
     other.add(patterns(2), metadata={"colour": ["red"] * 2})
     other.learn(ahop.zoo.m_hop(patterns()))
@@ -249,7 +249,7 @@ def test_a_handle_stays_until_it_is_refreshed(store: LanceStore, tmp_path: Path)
 
 def test_large_models_get_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ahop.stores.models.LARGEST_IN_WORDS", 0)
-    store = create(tmp_path / "table", euclidean(patterns()))
+    store = create_store(tmp_path / "table", euclidean(patterns()))
     store.learn(ahop.zoo.m_hop(patterns()))
     files = list((tmp_path / "table" / "_models").iterdir())
     assert len(files) == 2
@@ -266,7 +266,7 @@ def test_large_models_get_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         open_store(tmp_path / "table").model()
 
 
-def test_compacting_joins_parts_and_drops_versions(store: LanceStore, tmp_path: Path) -> None:
+def test_compacting_joins_parts_and_drops_versions(store: Store, tmp_path: Path) -> None:
     for seed in range(4):
         store.add(patterns(3, seed=seed), metadata={"colour": ["blue"] * 3})
     store.index()
@@ -307,7 +307,7 @@ odd_words = st.one_of(
 @settings(max_examples=FEW)
 @given(words=st.lists(odd_words, min_size=1, max_size=6), asked=st.lists(odd_words, max_size=3))
 def test_words_are_filtered_by_what_they_are(words: list[str], asked: list[str]) -> None:
-    store = create(
+    store = create_store(
         f"memory://{time.monotonic_ns()}", euclidean(patterns(len(words))), metadata={"word": words, "select": words}
     )
     for wanted in ([*asked, words[0]], asked):
@@ -325,7 +325,7 @@ def test_words_are_filtered_by_what_they_are(words: list[str], asked: list[str])
 def test_numbers_are_filtered_by_what_they_are(numbers: list[float], wholes: list[int], asked: float) -> None:
     count = len(numbers)
     columns = {"number": numbers, "whole": wholes[:count], "flag": [each > 0 for each in numbers]}
-    store = create(f"memory://{time.monotonic_ns()}", euclidean(patterns(count)), metadata=columns)
+    store = create_store(f"memory://{time.monotonic_ns()}", euclidean(patterns(count)), metadata=columns)
 
     def rows(**where: object) -> list[int]:
         found = store.recall(patterns(1), k=count, where=where).indices
@@ -339,7 +339,7 @@ def test_numbers_are_filtered_by_what_they_are(numbers: list[float], wholes: lis
     assert rows(id=np.arange(2)) == list(range(min(2, count)))
 
 
-def test_the_posterior_is_among_the_rows_that_pass(store: LanceStore) -> None:
+def test_the_posterior_is_among_the_rows_that_pass(store: Store) -> None:
     queries = patterns(4, seed=2)
     answer = store.recall(queries, k=60, where={"colour": "red"})
     assert bool((answer.indices[:, :30] % 2 == 0).all())
@@ -352,12 +352,14 @@ def test_the_posterior_is_among_the_rows_that_pass(store: LanceStore) -> None:
 
 
 def test_rows_without_a_value_are_found_by_none(tmp_path: Path) -> None:
-    store = create(tmp_path / "table", euclidean(patterns(3)), metadata={"word": ["a", None, "b"], "n": [None, 1, 2]})
+    store = create_store(
+        tmp_path / "table", euclidean(patterns(3)), metadata={"word": ["a", None, "b"], "n": [None, 1, 2]}
+    )
     assert store.recall(patterns(1), k=3, where={"word": [None, "b"]}).indices.sort().values.tolist() == [[-1, 1, 2]]
     assert store.recall(patterns(1), where={"n": None}).indices.tolist() == [[0]]
 
 
-def test_filters_that_make_no_sense_are_refused(store: LanceStore) -> None:
+def test_filters_that_make_no_sense_are_refused(store: Store) -> None:
     with pytest.raises(InvalidValueError, match="the columns are"):
         store.recall(patterns(1), where={"colour` IS NULL OR `id": "red"})
     with pytest.raises(InvalidValueError, match="the columns are"):
@@ -366,7 +368,7 @@ def test_filters_that_make_no_sense_are_refused(store: LanceStore) -> None:
         store.recall(patterns(1), where={"colour": 3})
 
 
-def test_filters_name_columns(store: LanceStore, unchecked: None) -> None:
+def test_filters_name_columns(store: Store, unchecked: None) -> None:
     with pytest.raises(InvalidTypeError, match="For some rows"):
         store.recall(patterns(1), where=torch.arange(3))  # type: ignore[arg-type]
 
@@ -393,7 +395,7 @@ def test_data_reach_the_disk_before_the_version_and_the_version_before_the_answe
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ahop.stores.models.LARGEST_IN_WORDS", 0)
-    store = create(tmp_path / "table", euclidean(patterns()), fragment_rows=20)
+    store = create_store(tmp_path / "table", euclidean(patterns()), fragment_rows=20)
     before = {path for path in (tmp_path / "table").rglob("*") if path.is_file()}
     seen = flushed(monkeypatch)
     changes: dict[str, Callable[[], object]] = {
@@ -417,7 +419,7 @@ def test_data_reach_the_disk_before_the_version_and_the_version_before_the_answe
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at the open files of a process")
 def test_a_new_table_reaches_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = flushed(monkeypatch)
-    create(tmp_path / "table", euclidean(patterns()))
+    create_store(tmp_path / "table", euclidean(patterns()))
     files = {path.name for path in (tmp_path / "table").rglob("*") if path.is_file()}
     assert files <= {path.name for path in seen}
     assert seen[-1] == tmp_path
@@ -437,7 +439,7 @@ def test_what_was_acknowledged_survives_the_loss_of_what_was_not_flushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = tmp_path / "table"
-    create(table, euclidean(patterns()))
+    create_store(table, euclidean(patterns()))
     kept = {path for path in table.rglob("*") if path.is_file()}  # it was flushed under another name
     seen = flushed(monkeypatch)
     store = open_store(table)
@@ -463,7 +465,7 @@ def test_what_was_acknowledged_survives_the_loss_of_what_was_not_flushed(
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "all but one byte", "zeros", "two of them"])
-def test_a_torn_head_is_put_aside(damage: str, store: LanceStore, tmp_path: Path) -> None:
+def test_a_torn_head_is_put_aside(damage: str, store: Store, tmp_path: Path) -> None:
     for seed in range(3):
         store.add(patterns(2, seed=seed), metadata={"colour": ["blue"] * 2})
     (_, head), (_, before), *_ = heads(tmp_path / "table")
@@ -488,7 +490,7 @@ def test_a_torn_head_is_put_aside(damage: str, store: LanceStore, tmp_path: Path
     assert len(open_store(tmp_path / "table")) == left + 1
 
 
-def test_a_table_without_any_whole_head_is_left_as_it_is(store: LanceStore, tmp_path: Path) -> None:
+def test_a_table_without_any_whole_head_is_left_as_it_is(store: Store, tmp_path: Path) -> None:
     ((_, head),) = heads(tmp_path / "table")
     head.write_bytes(b"")
     with pytest.raises(FileFormatError, match="left as it is"):
@@ -502,12 +504,12 @@ def test_creating_leaves_all_or_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(OSError, match="no space left"):
-        create(tmp_path / "table", euclidean(patterns()))
+        create_store(tmp_path / "table", euclidean(patterns()))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_change_that_cannot_be_flushed_is_not_acknowledged(
-    store: LanceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*arguments: object) -> None:
         raise OSError("no space left")
@@ -543,7 +545,7 @@ def writer(path: Path, mark: float, count: int, size: int = 5) -> subprocess.Pop
 
 @pytest.mark.slow
 def test_three_processes_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    create(tmp_path / "table", euclidean(patterns()))
+    create_store(tmp_path / "table", euclidean(patterns()))
     running = [writer(tmp_path / "table", mark, 30) for mark in (1.0, 2.0, 3.0)]
     said = [process.communicate(timeout=300)[0].split("\n")[1:-1] for process in running]
     assert [process.returncode for process in running] == [0, 0, 0]
@@ -560,7 +562,7 @@ def test_three_processes_lose_nothing_and_double_nothing(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_what_a_killed_writer_acknowledged_is_there_and_nothing_is_half(tmp_path: Path) -> None:
-    create(tmp_path / "table", euclidean(patterns()))
+    create_store(tmp_path / "table", euclidean(patterns()))
     said: list[str] = []
     for mark, patience in ((1.0, 0.3), (2.0, 0.6), (3.0, 0.05)):
         process = writer(tmp_path / "table", mark, 10_000)
@@ -583,7 +585,7 @@ def test_what_a_killed_writer_acknowledged_is_there_and_nothing_is_half(tmp_path
     assert len(store.add(patterns(1))) == 1
 
 
-def racing(store: LanceStore) -> LanceStore:
+def racing(store: Store) -> Store:
     """A second writer, who has not seen what the first one writes."""
     other = store.at(store.version)
     other._is_fixed = False
@@ -591,7 +593,7 @@ def racing(store: LanceStore) -> LanceStore:
 
 
 def test_writers_without_turns_take_no_number_twice() -> None:
-    store = create(f"memory://{time.monotonic_ns()}", euclidean(patterns(5)))
+    store = create_store(f"memory://{time.monotonic_ns()}", euclidean(patterns(5)))
     other = racing(store)
     looked = other._table.checkout_latest
     other._table.checkout_latest = lambda: None  # it looks, and then another writer is faster
@@ -612,8 +614,8 @@ def test_writers_without_turns_take_no_number_twice() -> None:
 
 
 def test_changes_that_always_lose_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahop.stores.committing.PAUSE", 0.0)
-    store = create(f"memory://{time.monotonic_ns()}", euclidean(patterns(5)))
+    monkeypatch.setattr("ahop.stores.writer.PAUSE", 0.0)
+    store = create_store(f"memory://{time.monotonic_ns()}", euclidean(patterns(5)))
 
     def loses(*arguments: object) -> None:
         raise OSError("Retryable commit conflict for version 2")
@@ -623,9 +625,7 @@ def test_changes_that_always_lose_say_so(monkeypatch: pytest.MonkeyPatch) -> Non
         store.remove(torch.tensor([1]))
 
 
-def test_a_lock_that_is_never_let_go_is_told(
-    store: LanceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_is_never_let_go_is_told(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
     monkeypatch.setattr("ahop.stores.locking.PATIENCE", 0.05)
     with (tmp_path / "table" / ".lock").open("w") as held:
@@ -637,7 +637,7 @@ def test_a_lock_that_is_never_let_go_is_told(
 
 def test_object_stores_take_the_same_calls(tmp_path: Path) -> None:
     address = f"file-object-store://{tmp_path}/table"
-    store = create(address, euclidean(patterns()))
+    store = create_store(address, euclidean(patterns()))
     assert store.add(patterns(2, seed=1)).tolist() == [60, 61]
     store.upsert(patterns(1, seed=2), torch.tensor([3]))
     store.remove(torch.tensor([4]))
@@ -653,7 +653,7 @@ def test_object_stores_take_the_same_calls(tmp_path: Path) -> None:
 # Indexes.
 
 
-def test_an_index_answers_as_the_store(store: LanceStore) -> None:
+def test_an_index_answers_as_the_store(store: Store) -> None:
     store.remove(torch.tensor([3, 4]))
     queries = patterns(10, seed=4)
     index = store.index()
@@ -679,13 +679,11 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         calls.append(1)
         return real(*arguments, **named)
 
-    monkeypatch.setattr("ahop.stores.cached.index", index)
+    monkeypatch.setattr("ahop.stores.stored_index.index", index)
     return calls
 
 
-def test_an_index_is_built_once_for_each_version_and_setting(
-    store: LanceStore, tmp_path: Path, built: list[int]
-) -> None:
+def test_an_index_is_built_once_for_each_version_and_setting(store: Store, tmp_path: Path, built: list[int]) -> None:
     cache = tmp_path / "cache"
     queries = patterns(5, seed=4)
     expected = store.index(cache=cache).recall(queries, k=3)
@@ -705,7 +703,7 @@ def test_an_index_is_built_once_for_each_version_and_setting(
     assert not (tmp_path / "table" / "_cache").exists()
 
 
-def test_damaged_files_are_noticed_and_built_anew(store: LanceStore, tmp_path: Path, built: list[int]) -> None:
+def test_damaged_files_are_noticed_and_built_anew(store: Store, tmp_path: Path, built: list[int]) -> None:
     queries = patterns(5, seed=4)
     expected = store.index().recall(queries, k=3)
     files = sorted((tmp_path / "table" / "_cache").iterdir())
@@ -731,7 +729,7 @@ def test_damaged_files_are_noticed_and_built_anew(store: LanceStore, tmp_path: P
 @pytest.mark.slow
 def test_a_million_patterns_and_their_index_open_in_two_seconds(tmp_path: Path) -> None:
     stored = patterns(1_000_000, 64)
-    create(tmp_path / "table", euclidean(stored)).index()
+    create_store(tmp_path / "table", euclidean(stored)).index()
     script = """
         import sys, time
         import torch
@@ -758,7 +756,7 @@ def test_without_the_package_its_name_is_said(tmp_path: Path, monkeypatch: pytes
         open_store(tmp_path)
 
 
-def test_a_store_says_what_it_is(store: LanceStore) -> None:
+def test_a_store_says_what_it_is(store: Store) -> None:
     assert "version=1, rows=60" in repr(store)
     assert store.columns == ["colour"]
     assert problem().patterns.shape[1] != store.dimensions

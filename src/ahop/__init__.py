@@ -75,7 +75,8 @@ if TYPE_CHECKING:
     from ahop.fitting.solvers.newton import ConvexSolver
     from ahop.indexes.build import index
     from ahop.lifting import lift
-    from ahop.stores.lance import open_store as open  # noqa: A004
+    from ahop.stores.create import create_store
+    from ahop.stores.store import open_store
 
 try:
     __version__ = version("ahop")
@@ -145,6 +146,7 @@ __all__ = [
     "Unmodulated",
     "bayes_accuracy",
     "correctly_retrieved",
+    "create_store",
     "epsilon_retrieved",
     "evaluate",
     "fit",
@@ -154,7 +156,7 @@ __all__ = [
     "lift",
     "load",
     "log_posterior",
-    "open",
+    "open_store",
     "optimal_for_biased",
     "optimal_for_masked",
     "optimal_for_noisy",
@@ -179,8 +181,8 @@ def __getattr__(name: str) -> object:
         from ahop.lifting import lift
 
         return lift
-    if name == "open":
-        from ahop.stores.lance import open_store
+    if name in ("create_store", "open_store"):
+        from ahop import stores
 
-        return open_store
+        return getattr(stores, name)
     raise AttributeError(f"module 'ahop' has no attribute {name!r}")

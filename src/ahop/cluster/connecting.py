@@ -21,8 +21,8 @@ from ahop.cluster.shares import as_store
 from ahop.cluster.starting import Generation
 from ahop.errors import UnsupportedError
 from ahop.recaller import Recall
-from ahop.stores.lance import LanceStore, open_store
-from ahop.stores.places import Address
+from ahop.stores.location import Address
+from ahop.stores.store import Store, open_store
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Cluster(Recaller):
 
     def __init__(
         self,
-        store: LanceStore,
+        store: Store,
         shards: int,
         replicas: int,
         cpus: float,
@@ -59,7 +59,7 @@ class Cluster(Recaller):
         patience: Patience,
         owns_ray: bool,
     ) -> None:
-        self._options, self._patience, self._place, self._owns_ray = options, patience, store.place, owns_ray
+        self._options, self._patience, self._location, self._owns_ray = options, patience, store.location, owns_ray
         self._shards, self._replicas = check_count("shards", shards), check_count("replicas", replicas)
         self._cpus = check_positive("cpus", cpus)
         self._turn, self._is_closed = Lock(), False
@@ -71,7 +71,7 @@ class Cluster(Recaller):
     @property
     @override
     def address(self) -> str:
-        return self._place.address
+        return self._location.address
 
     @property
     @override
@@ -91,7 +91,7 @@ class Cluster(Recaller):
         shards are started anew only where some do not answer.
         """
         with self._turn:
-            store = open_store(self._place.address, storage_options=self._place.options)
+            store = open_store(self._location.address, storage_options=self._location.options)
             if store.version != self.version or not self.status().is_whole:
                 old, self._generation = self._generation, self._started(store)
                 old.end()
@@ -125,12 +125,12 @@ class Cluster(Recaller):
         finally:
             generation.let_go()
 
-    def _started(self, store: LanceStore) -> Generation:
+    def _started(self, store: Store) -> Generation:
         return Generation(store, self._shards, self._replicas, self._cpus, self._options, self._patience)
 
 
 def connect(
-    store: LanceStore | Address,
+    store: Store | Address,
     shards: int = 4,
     replicas: int = 1,
     *,

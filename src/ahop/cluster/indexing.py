@@ -13,7 +13,7 @@ from ahop.indexes.engines.exact import ExactEngine
 from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranking import Index, lifted
 from ahop.memory import AssociativeMemory
-from ahop.stores.cached import CACHE, digest_of
+from ahop.stores.stored_index import CACHE, digest_of
 
 
 def shard_index(memory: AssociativeMemory, share: Share, options: ShardOptions) -> Index | ExhaustiveIndex:
@@ -50,7 +50,7 @@ def _built(memory: AssociativeMemory, options: ShardOptions) -> Index | Exhausti
 
 def _path(share: Share, options: ShardOptions) -> Path | None:
     """Named so that the store removes the files of versions that it drops."""
-    folder = share.place.folder
+    folder = share.location.folder
     where = Path(options.cache) if options.cache is not None else None if folder is None else folder / CACHE
     if where is None:
         return None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ahop import _optional
 from ahop._checks import check_count
 from ahop.errors import DataNotFoundError, FileFormatError, InvalidTypeError, ShapeError
-from ahop.stores.places import Address, Place
+from ahop.stores.location import Address, Location
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class QueryTable:
     def __init__(
         self, path: Address, columns: Sequence[str] | None = None, id_column: str = "id", version: int | None = None
     ) -> None:
-        self.place, self.id_column = Place.of(path), id_column
-        self.is_lance = self.place.folder is None or (self.place.folder / "_versions").is_dir()
-        self._lance = _open_lance(self.place, version) if self.is_lance else None
+        self.location, self.id_column = Location.of(path), id_column
+        self.is_lance = self.location.folder is None or (self.location.folder / "_versions").is_dir()
+        self._lance = _open_lance(self.location, version) if self.is_lance else None
         self.version = None if self._lance is None else int(self._lance.version)
-        self.files = [] if self.is_lance else _files(self.place)
+        self.files = [] if self.is_lance else _files(self.location)
         schema = self._lance.schema if self._lance is not None else _parquet(self.files[0]).schema_arrow
         self.has_ids = id_column in schema.names
         self.columns = list(columns) if columns is not None else _query_columns(schema, id_column)
@@ -66,7 +66,7 @@ class QueryTable:
         check_count("batch_size", rows)
         groups = [(file, group, count) for file in self.files for group, count in enumerate(_group_sizes(file))]
         if self._lance is not None:
-            groups = [(self.place.address, 0, int(self._lance.count_rows()))]
+            groups = [(self.location.address, 0, int(self._lance.count_rows()))]
         blocks: list[Block] = []
         first = 0
         for file, group, count in groups:
@@ -95,8 +95,8 @@ class QueryTable:
         return names, np.stack(numbers, axis=1)
 
 
-def _files(place: Place) -> list[str]:
-    found = place.folder
+def _files(location: Location) -> list[str]:
+    found = location.folder
     assert found is not None
     files = sorted(found.glob("**/*.parquet")) if found.is_dir() else [found]
     if not files or not files[0].exists():
@@ -104,11 +104,11 @@ def _files(place: Place) -> list[str]:
     return [str(file) for file in files]
 
 
-def _open_lance(place: Place, version: int | None) -> Any:
+def _open_lance(location: Location, version: int | None) -> Any:
     try:
-        return _optional.lance().dataset(place.address, version=version, storage_options=place.options)
+        return _optional.lance().dataset(location.address, version=version, storage_options=location.options)
     except (OSError, ValueError) as error:
-        raise DataNotFoundError(f"`{place.address}` holds no table that can be opened: {error}.") from error
+        raise DataNotFoundError(f"`{location.address}` holds no table that can be opened: {error}.") from error
 
 
 def _parquet(file: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from ahop.errors import FileFormatError, InvalidValueError
-from ahop.stores.flushing import flush
+from ahop.stores.durability import flush
 
 FORMAT = 1
 # Readers of folders of Parquet pass over names that begin so.

@@ -16,8 +16,8 @@ from ahop.cluster.recalling import Recaller, View
 from ahop.cluster.shard import Shard
 from ahop.cluster.shares import as_store, shares_of
 from ahop.recaller import Recall
-from ahop.stores.lance import LanceStore
-from ahop.stores.places import Address
+from ahop.stores.location import Address
+from ahop.stores.store import Store
 
 
 @final
@@ -32,7 +32,7 @@ class Shards(Recaller):
 
     def __init__(
         self,
-        store: LanceStore | Address,
+        store: Store | Address,
         shards: int = 4,
         *,
         threads: int = 1,

@@ -22,9 +22,9 @@ from ahop.cluster.recalling import Recaller
 from ahop.cluster.shares import as_store
 from ahop.errors import InvalidValueError, UnavailableError
 from ahop.recaller import Recall
-from ahop.stores.flushing import flush
-from ahop.stores.lance import LanceStore
-from ahop.stores.places import Address
+from ahop.stores.durability import flush
+from ahop.stores.location import Address
+from ahop.stores.store import Store
 
 # How often a block is asked for where shards do not answer; each trial waits as long as the cluster is patient.
 TRIALS = 10
@@ -50,7 +50,7 @@ class Matched:
 
 
 def recall_dataset(
-    store: LanceStore | Recaller | Address,
+    store: Store | Recaller | Address,
     queries: Address,
     out: Address,
     k: int = 1,
@@ -94,7 +94,7 @@ def recall_dataset(
         job = {
             "format": FORMAT,
             "store": recaller.address,
-            "queries": table.place.address,
+            "queries": table.location.address,
             "queries_bytes": table.sizes(),
             "queries_version": table.version,
             "rows": rows,
@@ -120,7 +120,7 @@ def recall_dataset(
 
 
 def _recaller(
-    store: LanceStore | Recaller | Address,
+    store: Store | Recaller | Address,
     begun: dict[str, Any] | None,
     shards: int,
     threads: int,

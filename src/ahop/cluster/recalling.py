@@ -15,8 +15,8 @@ from ahop.cluster.answers import Answer, depth_for, merge, message_blocks
 from ahop.memory import AssociativeMemory
 from ahop.recaller import Recall, in_kind_of, joined
 from ahop.stores.filters import as_filter
-from ahop.stores.lance import LanceStore
-from ahop.stores.mending import open_table
+from ahop.stores.recovery import open_table
+from ahop.stores.store import Store
 
 # For each block of queries in its turn the answers of all shards, to so many rows each and under a filter.
 Ask = Callable[[Iterator[NDArray[Any]], int, str | None], Iterator[list[Answer]]]
@@ -31,11 +31,11 @@ class View:
         candidates: how many rows each of them reranks.
     """
 
-    def __init__(self, store: LanceStore, shards: int, candidates: int) -> None:
-        self.address = store.place.address
+    def __init__(self, store: Store, shards: int, candidates: int) -> None:
+        self.address = store.location.address
         self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
         self.model: AssociativeMemory = store.model()
-        self._schema = open_table(store.place, store.version).schema
+        self._schema = open_table(store.location, store.version).schema
 
     @property
     def dimensions(self) -> int:

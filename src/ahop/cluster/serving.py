@@ -20,8 +20,8 @@ from ahop.cluster.replicas import Team
 from ahop.cluster.requests import MOST_BYTES, read_question
 from ahop.cluster.shares import Share
 from ahop.errors import AhopError, InvalidValueError, UnavailableError, UnsupportedError
-from ahop.stores.lance import LanceStore, open_store
-from ahop.stores.places import Address
+from ahop.stores.location import Address
+from ahop.stores.store import Store, open_store
 
 # Requests that one process works on at a time, and that may wait for it; the others are told to come back.
 AT_A_TIME, WAITING = 16, 256
@@ -150,7 +150,7 @@ class Service:
 
 
 def serve(
-    store: LanceStore | Address,
+    store: Store | Address,
     shards: int = 4,
     replicas: int = 1,
     *,

@@ -14,10 +14,10 @@ from ahop.cluster.answers import Answer
 from ahop.cluster.indexing import shard_index
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shares import Share, read_share
-from ahop.stores.lance import open_store
-from ahop.stores.mending import open_table
 from ahop.stores.models import over
-from ahop.stores.tables import ID, ids_of
+from ahop.stores.recovery import open_table
+from ahop.stores.rows import ID, ids_of
+from ahop.stores.store import open_store
 
 # Filters whose rows are kept: a version never changes, so they stay right.
 KEPT_FILTERS = 32
@@ -70,7 +70,7 @@ class Shard:
 
     def _find(self, where: str) -> Tensor:
         """Flags (n,) of the rows that pass."""
-        table = open_table(self.share.place, self.share.version)
+        table = open_table(self.share.location, self.share.version)
         fragments = [table.get_fragment(number) for number in self.share.fragments]
         ids = ids_of(table.scanner(columns=[ID], filter=where, fragments=fragments).to_table())
         places = torch.searchsorted(self._sorted.values, ids).clamp_max(len(self) - 1)

@@ -9,10 +9,10 @@ import torch
 
 from ahop._checks import check_count
 from ahop.errors import ShapeError
-from ahop.stores.lance import BATCH_BYTES, LanceStore, open_store
-from ahop.stores.mending import open_table
-from ahop.stores.places import Address, Place
-from ahop.stores.tables import PATTERN, Rows, batches_of
+from ahop.stores.location import Address, Location
+from ahop.stores.recovery import open_table
+from ahop.stores.rows import PATTERN, Rows, batches_of
+from ahop.stores.store import BATCH_BYTES, Store, open_store
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,22 @@ class Share:
         return self.stop - self.start
 
     @property
-    def place(self) -> Place:
-        return Place.of(self.address, self.storage_options)
+    def location(self) -> Location:
+        return Location.of(self.address, self.storage_options)
 
 
-def as_store(store: LanceStore | Address, storage_options: Mapping[str, str] | None = None) -> LanceStore:
-    return store if isinstance(store, LanceStore) else open_store(store, storage_options=storage_options)
+def as_store(store: Store | Address, storage_options: Mapping[str, str] | None = None) -> Store:
+    return store if isinstance(store, Store) else open_store(store, storage_options=storage_options)
 
 
-def shares_of(store: LanceStore, count: int) -> list[Share]:
+def shares_of(store: Store, count: int) -> list[Share]:
     """The rows of the version that this handle sees in `count` shares, fewer if there are fewer rows."""
-    table = open_table(store.place, store.version)
+    table = open_table(store.location, store.version)
     fragments = [(int(each.fragment_id), int(each.count_rows())) for each in table.get_fragments()]
     sizes = [size for _, size in fragments]
     total, ends = sum(sizes), np.cumsum([0, *sizes])
     if not total:
-        raise ShapeError(f"`{store.place.address}` has no patterns to share. `add` some first.")
+        raise ShapeError(f"`{store.location.address}` has no patterns to share. `add` some first.")
     count = min(check_count("shards", count), total)
     cuts = [total * number // count for number in range(count + 1)]
     shares = []
@@ -63,7 +63,7 @@ def shares_of(store: LanceStore, count: int) -> list[Share]:
         before = int(ends[mine[0]])
         numbers = tuple(fragments[at][0] for at in mine)
         shares.append(
-            Share(store.place.address, store.version, numbers, start - before, stop - before, store.place.options)
+            Share(store.location.address, store.version, numbers, start - before, stop - before, store.location.options)
         )
     return shares
 
@@ -75,7 +75,7 @@ def read_share(share: Share) -> Rows:
 
 
 def _batches(share: Share) -> Iterator[Rows]:
-    table = open_table(share.place, share.version)
+    table = open_table(share.location, share.version)
     fragments = [table.get_fragment(number) for number in share.fragments]
     dimensions = table.schema.field(PATTERN).type.list_size
     at = 0

@@ -13,7 +13,7 @@ from ahop.cluster.recalling import View
 from ahop.cluster.replicas import Team
 from ahop.cluster.shares import Share, shares_of
 from ahop.errors import AhopError, UnavailableError
-from ahop.stores.lance import LanceStore
+from ahop.stores.store import Store
 
 # For a word about each shard, in seconds.
 WORD = 5.0
@@ -24,13 +24,13 @@ class Generation:
     """The actors of one version of a store. Those who ask hold it, so that it does not end under them."""
 
     def __init__(
-        self, store: LanceStore, shards: int, replicas: int, cpus: float, options: ShardOptions, patience: Patience
+        self, store: Store, shards: int, replicas: int, cpus: float, options: ShardOptions, patience: Patience
     ) -> None:
         shares = shares_of(store, shards)
         self.view, self.patience, self.shares = View(store, len(shares), options.candidates), patience, shares
         self._groups = [_apart(replicas, cpus) for _ in shares] if replicas > 1 else []
         self.handles = [
-            [_start(share, options, cpus, self._place(number, replica)) for replica in range(replicas)]
+            [_start(share, options, cpus, self._strategy(number, replica)) for replica in range(replicas)]
             for number, share in enumerate(shares)
         ]
         self.scatter = Scatter([Team(each) for each in self.handles], patience)
@@ -99,7 +99,7 @@ class Generation:
             except ray.exceptions.RayTaskError as error:
                 raise (error.cause if isinstance(getattr(error, "cause", None), AhopError) else error) from None
 
-    def _place(self, shard: int, replica: int) -> Any:
+    def _strategy(self, shard: int, replica: int) -> Any:
         if not self._groups:
             return "SPREAD"
         strategies = _optional.ray().util.scheduling_strategies

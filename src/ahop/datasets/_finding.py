@@ -17,7 +17,7 @@ PACKED = (".zip", ".npz", ".xz", ".gz")
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A file on disk, and the way to what is wanted inside it, if it is an archive."""
 
     path: Path
@@ -29,7 +29,7 @@ class Found:
     """An edition of which every file is in one folder."""
 
     edition: Edition
-    places: dict[str, Place]
+    places: dict[str, Location]
 
     def read(self) -> dict[str, bytes]:
         """The unpacked content of each file, by its name, and each the one that was published."""
@@ -102,11 +102,11 @@ def _present(source: Source, folders: list[Path], complete: bool) -> Iterator[Fo
                     yield Found(edition, {name: place for name, place in places.items() if place})
 
 
-def _place(file: File, folder: Path) -> Place | None:
+def _place(file: File, folder: Path) -> Location | None:
     """The least packed form first."""
     alone = [file.name] if file.name.endswith(PACKED) else [file.name, f"{file.name}.gz", f"{file.name}.xz"]
-    ways = [Place(folder / name) for name in alone]
-    ways += [Place(folder / file.inside[at], file.inside[at + 1 :]) for at in reversed(range(len(file.inside)))]
+    ways = [Location(folder / name) for name in alone]
+    ways += [Location(folder / file.inside[at], file.inside[at + 1 :]) for at in reversed(range(len(file.inside)))]
     return next((place for place in ways if place.path.is_file()), None)
 
 

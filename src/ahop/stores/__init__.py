@@ -1,8 +1,8 @@
 """Durable tables of patterns and of what was learned about them: versioned, for many writers, larger than memory."""
 
-from ahop.stores.cached import StoredIndex
-from ahop.stores.creating import create
-from ahop.stores.lance import LanceStore, Version, open_store
-from ahop.stores.tables import Rows
+from ahop.stores.create import create_store
+from ahop.stores.rows import Rows
+from ahop.stores.store import Store, Version, open_store
+from ahop.stores.stored_index import StoredIndex
 
-__all__ = ["LanceStore", "Rows", "StoredIndex", "Version", "create", "open_store"]
+__all__ = ["Rows", "Store", "StoredIndex", "Version", "create_store", "open_store"]

@@ -10,7 +10,7 @@ import torch
 from ahop import _optional
 from ahop._typing import Array
 from ahop.errors import InvalidTypeError, InvalidValueError
-from ahop.stores.tables import PATTERN
+from ahop.stores.rows import PATTERN
 
 LARGEST = 2**63 - 1
 

@@ -16,7 +16,7 @@ from ahop.errors import FileFormatError, UnsupportedError
 from ahop.loading import load as read_memory
 from ahop.memory import AssociativeMemory
 from ahop.similarities.base import Similarity
-from ahop.stores.places import Place
+from ahop.stores.location import Location
 
 FORMAT = 1
 WORDS = "ahop"
@@ -26,7 +26,7 @@ LARGEST_IN_WORDS = 32 * 2**10
 
 
 def as_model(memory: AssociativeMemory) -> AssociativeMemory:
-    """The memory with one row of zeros in the place of its patterns."""
+    """The memory with one row of zeros in place of its patterns."""
     check_kind("memory", memory, AssociativeMemory)
     if memory.log_prior is not None:
         raise UnsupportedError(
@@ -69,71 +69,71 @@ def from_bytes(content: bytes, where: str) -> AssociativeMemory:
         return over(model, model.patterns.clone())
 
 
-def describe_model(model: AssociativeMemory, place: Place, table: str) -> dict[str, str]:
+def describe_model(model: AssociativeMemory, location: Location, table: str) -> dict[str, str]:
     """The words of a table that carry a model, or name its file, which is then written."""
     content = to_bytes(model)
     found: dict[str, object] = {"format": FORMAT, "table": table, "digest": digest(content)}
-    if place.is_in_memory or len(content) <= LARGEST_IN_WORDS:
+    if location.is_in_memory or len(content) <= LARGEST_IN_WORDS:
         found["model"] = b64encode(content).decode()
     else:
         found["file"] = f"{FOLDER}/{uuid4().hex}.ahop"
         with tempfile.NamedTemporaryFile() as beside:
             beside.write(content)
             beside.flush()
-            _files(place).upload_file(beside.name, found["file"])
+            _files(location).upload_file(beside.name, found["file"])
     return {WORDS: json.dumps(found)}
 
 
-def words_of(schema: Any, place: Place) -> dict[str, Any]:
+def words_of(schema: Any, location: Location) -> dict[str, Any]:
     """What a table says of itself."""
     try:
         words: dict[str, Any] = json.loads((schema.metadata or {})[WORDS.encode()])
         version = words["format"]
     except (KeyError, ValueError, TypeError) as error:
         raise FileFormatError(
-            f"`{place.address}` is a table, but not one that `ahop.stores.create` made: it carries no model."
+            f"`{location.address}` is a table, but not one that `ahop.stores.create` made: it carries no model."
         ) from error
     if version != FORMAT:
         raise FileFormatError(
-            f"`{place.address}` has format {version!r}; this release reads format {FORMAT}. Update ahop to read newer "
-            "tables."
+            f"`{location.address}` has format {version!r}; this release reads format {FORMAT}. Update ahop to read "
+            "newer tables."
         )
     return words
 
 
-def read_model(words: dict[str, Any], place: Place) -> AssociativeMemory:
+def read_model(words: dict[str, Any], location: Location) -> AssociativeMemory:
     """The model that the words of a table carry or name."""
     try:
-        content = b64decode(words["model"]) if "model" in words else _download(words["file"], place)
+        content = b64decode(words["model"]) if "model" in words else _download(words["file"], location)
     except (KeyError, ValueError, OSError) as error:
-        raise FileFormatError(f"The model of `{place.address}` cannot be read: {error}") from error
+        raise FileFormatError(f"The model of `{location.address}` cannot be read: {error}") from error
     if digest(content) != words.get("digest"):
         raise FileFormatError(
-            f"The model of `{place.address}` is damaged: its checksum does not fit. Open an older version, or "
+            f"The model of `{location.address}` is damaged: its checksum does not fit. Open an older version, or "
             "`learn` anew."
         )
-    return from_bytes(content, place.address)
+    return from_bytes(content, location.address)
 
 
 def digest(content: bytes) -> str:
     return blake2b(content, digest_size=32).hexdigest()
 
 
-def remove_models(place: Place, kept: set[str]) -> None:
+def remove_models(location: Location, kept: set[str]) -> None:
     """Remove the files of models that no version names any more."""
-    files = _files(place)
-    for each in files.list(FOLDER) if not place.is_in_memory else ():
+    files = _files(location)
+    for each in files.list(FOLDER) if not location.is_in_memory else ():
         name = f"{FOLDER}/{Path(each).name}"
         if name not in kept:
             files.delete_file(name)
 
 
-def _download(name: str, place: Place) -> bytes:
+def _download(name: str, location: Location) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "model"
-        _files(place).download_file(name, str(target))
+        _files(location).download_file(name, str(target))
         return target.read_bytes()
 
 
-def _files(place: Place) -> Any:
-    return _optional.lance().file.LanceFileSession(place.address, storage_options=place.options)
+def _files(location: Location) -> Any:
+    return _optional.lance().file.LanceFileSession(location.address, storage_options=location.options)

@@ -16,7 +16,7 @@ from ahop.recaller import Recall, joined
 from ahop.separations.softmax import Softmax, has_evidence
 from ahop.similarities.base import Similarity
 from ahop.stores.evidence import Evidence
-from ahop.stores.tables import Rows
+from ahop.stores.rows import Rows
 
 # Scores of one batch, and what is made of them.
 SCORE_BYTES = 64 * 2**20

@@ -13,6 +13,7 @@ from ahop import _optional
 from ahop._checks import check_choice, check_count
 from ahop._free_memory import check_free_memory
 from ahop.errors import InvalidValueError, UnsupportedError
+from ahop.indexes.engines import faiss_build
 from ahop.indexes.engines.base import Engine, Found
 from ahop.indexes.engines.clustering import Centres
 from ahop.indexes.engines.faiss_build import CODES, LINKS, ROWS_OF_CODES

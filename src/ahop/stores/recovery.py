@@ -8,9 +8,9 @@ from uuid import uuid4
 
 from ahop import _optional
 from ahop.errors import DataNotFoundError, FileFormatError, InvalidValueError
-from ahop.stores.flushing import VERSIONS, flush
+from ahop.stores.durability import VERSIONS, flush
+from ahop.stores.location import Location
 from ahop.stores.locking import locked
-from ahop.stores.places import Place
 
 HEAD = r"(\d{20})\.manifest"
 # Lance names heads by how far their version lies below this, so that the newest comes first.
@@ -18,22 +18,22 @@ LARGEST = 2**64 - 1
 MAGIC = b"LANC"
 
 
-def open_table(place: Place, version: int | None = None) -> Any:
+def open_table(location: Location, version: int | None = None) -> Any:
     """The table in this version; in the newest that is whole if None."""
     if version is not None:
         try:
-            return _open(place, version)
+            return _open(location, version)
         except (OSError, ValueError) as error:
             raise InvalidValueError(
-                f"`version` must be one of those that `{place.address}` keeps; {version} cannot be read: {error}"
+                f"`version` must be one of those that `{location.address}` keeps; {version} cannot be read: {error}"
             ) from error
-    if place.folder is not None:
-        _put_torn_heads_aside(place, place.folder)
+    if location.folder is not None:
+        _put_torn_heads_aside(location, location.folder)
     try:
-        return _open(place, None)
+        return _open(location, None)
     except (OSError, ValueError) as error:
         raise DataNotFoundError(
-            f"`{place.address}` holds no table that can be opened: {error}. `create` makes one."
+            f"`{location.address}` holds no table that can be opened: {error}. `create_store` makes one."
         ) from error
 
 
@@ -44,15 +44,15 @@ def heads(folder: Path) -> list[tuple[int, Path]]:
     return sorted(((LARGEST - int(found[1]), path) for found, path in named if found), reverse=True)
 
 
-def _put_torn_heads_aside(place: Place, folder: Path) -> None:
+def _put_torn_heads_aside(location: Location, folder: Path) -> None:
     found = heads(folder)
-    if not found or _is_whole(place, *found[0]):
+    if not found or _is_whole(location, *found[0]):
         return
     with locked(folder):  # a head that is being written is not torn
         found = heads(folder)
         torn = []
         for number, path in found:
-            if _is_whole(place, number, path):
+            if _is_whole(location, number, path):
                 break
             torn.append((number, path))
         if len(torn) == len(found):
@@ -71,17 +71,17 @@ def _put_torn_heads_aside(place: Place, folder: Path) -> None:
         flush(folder / VERSIONS)
 
 
-def _is_whole(place: Place, number: int, path: Path) -> bool:
+def _is_whole(location: Location, number: int, path: Path) -> bool:
     """Whether a head reads as the version that its name says. Lance itself takes zeros for an empty version 0."""
     try:
         with path.open("rb") as head:
             head.seek(-len(MAGIC), 2)
             if head.read() != MAGIC:
                 return False
-        return int(_open(place, number).version) == number
+        return int(_open(location, number).version) == number
     except (OSError, ValueError):
         return False
 
 
-def _open(place: Place, version: int | None) -> Any:
-    return _optional.lance().dataset(place.address, version=version, storage_options=place.options)
+def _open(location: Location, version: int | None) -> Any:
+    return _optional.lance().dataset(location.address, version=version, storage_options=location.options)

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from ahop import _optional
 from ahop.errors import ConflictError
-from ahop.stores.flushing import Flusher
+from ahop.stores.durability import Flusher
+from ahop.stores.location import Location
 from ahop.stores.locking import locked
-from ahop.stores.places import Place
-from ahop.stores.tables import ID, ids_of
+from ahop.stores.rows import ID, ids_of
 
 Result = TypeVar("Result")
 # How often a change is tried where other writers keep committing, and the first pause in seconds, which then doubles.
@@ -26,9 +26,9 @@ class Writer:
     commit is durable once it is acknowledged, and Lance notices writers that change the same rows.
     """
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.flusher = None if place.folder is None else Flusher(place.folder)
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.flusher = None if location.folder is None else Flusher(location.folder)
         self._next: tuple[int, int] | None = None  # a version, and the number after the largest in it
 
     def next_id(self, table: Any) -> int:
@@ -74,18 +74,18 @@ class Writer:
                     failure = error
             time.sleep(PAUSE * 2**trial)
         raise ConflictError(
-            f"Other writers changed `{self.place.address}` each time: {TRIALS} trials failed. Try again when fewer "
+            f"Other writers changed `{self.location.address}` each time: {TRIALS} trials failed. Try again when fewer "
             "write, or write more rows at a time."
         ) from failure
 
     @contextmanager
     def turn(self, table: Any) -> Iterator[None]:
         """The table in its newest version, and on a local disk no other writer."""
-        if self.place.folder is None:
+        if self.location.folder is None:
             table.checkout_latest()
             yield
             return
-        with locked(self.place.folder):
+        with locked(self.location.folder):
             table.checkout_latest()
             yield
 

@@ -108,7 +108,7 @@ def ids_of(table: Any) -> Tensor:
     return torch.from_numpy(np.array(table[ID].to_numpy()))
 
 
-def places_of(ids: Tensor, known: Tensor) -> Tensor:
+def positions_of(ids: Tensor, known: Tensor) -> Tensor:
     """Where among the known numbers these stand."""
     ordered = known.sort()
     found = torch.searchsorted(ordered.values, ids).clamp_max(max(0, len(known) - 1))

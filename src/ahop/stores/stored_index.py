@@ -23,11 +23,11 @@ from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranking import Index
 from ahop.memory import AssociativeMemory
 from ahop.recaller import Recall
+from ahop.stores.durability import flush
 from ahop.stores.filters import as_filter
-from ahop.stores.flushing import flush
+from ahop.stores.location import Location
 from ahop.stores.models import over, words_of
-from ahop.stores.places import Place
-from ahop.stores.tables import ID, Rows, as_ids, ids_of, places_of
+from ahop.stores.rows import ID, Rows, as_ids, ids_of, positions_of
 
 CACHE = "_cache"
 
@@ -55,7 +55,7 @@ class StoredIndex:
         Args:
             where: columns and the values that they may have: only such rows are answered.
         """
-        rows = None if where is None else places_of(self._find(where), self.ids)
+        rows = None if where is None else positions_of(self._find(where), self.ids)
         found = self.index.recall(queries, k, rows)
         indices = torch.as_tensor(found.indices)
         ids = self.ids[indices.clamp_min(0)].masked_fill(indices < 0, -1)
@@ -64,7 +64,7 @@ class StoredIndex:
 
 def indexed(
     table: Any,
-    place: Place,
+    location: Location,
     model: AssociativeMemory,
     batches: Iterable[Rows],
     pairs: tuple[Array, Array] | None,
@@ -76,15 +76,15 @@ def indexed(
     ids = ids_of(table.scanner(columns=[ID], scan_in_order=True).to_table())
     if not len(ids):
         raise ShapeError("An index holds at least one pattern, and the table has none. `add` some first.")
-    by_row = None if pairs is None else (places_of(as_ids(pairs[0], unique=False), ids), pairs[1])
-    folder = None if place.folder is None else place.folder / CACHE
+    by_row = None if pairs is None else (positions_of(as_ids(pairs[0], unique=False), ids), pairs[1])
+    folder = None if location.folder is None else location.folder / CACHE
     built = cached_index(
         lambda memory: index(memory, by_row, **options),
         model,
         batches,
         len(ids),
         folder if cache is None else Path(cache),
-        _name(table, place),
+        _name(table, location),
         digest_of({**options, "pairs": pairs}),
     )
 
@@ -179,8 +179,8 @@ def _write(path: Path, batches: Iterable[Rows]) -> None:
     flush(path.parent)
 
 
-def _name(table: Any, place: Place) -> str:
+def _name(table: Any, location: Location) -> str:
     """Of a version in the names of files. A number that was torn away may be given anew: the change tells."""
-    words, change = words_of(table.schema, place), table.read_transaction(table.version)
+    words, change = words_of(table.schema, location), table.read_transaction(table.version)
     told = {"table": words["table"], "model": words["digest"], "change": None if change is None else change.uuid}
     return f"v{table.version}-{digest_of(told)}"

@@ -11,9 +11,9 @@ from ahop import _optional
 from ahop._typing import Array, Patterns
 from ahop.errors import InvalidValueError
 from ahop.memory import AssociativeMemory
-from ahop.stores.committing import Writer
 from ahop.stores.models import describe_model, remove_models, words_of
-from ahop.stores.tables import ID, ids_of, places_of, some_of, table_of
+from ahop.stores.rows import ID, ids_of, positions_of, some_of, table_of
+from ahop.stores.writer import Writer
 
 # The words of Lance for rows that were to be new and are not.
 FOUND = "found matching row"
@@ -51,7 +51,7 @@ def upsert_rows(
 
 def remove_rows(writer: Writer, table: Any, ids: Tensor) -> None:
     known = ids_of(table.scanner(columns=[ID]).to_table())
-    places_of(ids, known)  # which complains
+    positions_of(ids, known)  # which complains
     if len(ids) == len(known):
         raise InvalidValueError("`ids` names every stored pattern; a store keeps at least one.")
     if len(ids):
@@ -60,8 +60,8 @@ def remove_rows(writer: Writer, table: Any, ids: Tensor) -> None:
 
 
 def replace_model(writer: Writer, table: Any, model: AssociativeMemory) -> None:
-    words = words_of(table.schema, writer.place)
-    described = describe_model(model, writer.place, words["table"])
+    words = words_of(table.schema, writer.location)
+    described = describe_model(model, writer.location, words["table"])
     if writer.flusher is not None:
         writer.flusher.flush_data()
     table.update_schema_metadata(described)
@@ -80,9 +80,9 @@ def compact(writer: Writer, table: Any, keep: timedelta, fragment_rows: int) -> 
     writer.flush()
     table.checkout_latest()
     table.cleanup_old_versions(older_than=keep)
-    if writer.place.folder is not None:  # elsewhere another writer may be about to name a file that none names yet
-        named = [words_of(table.checkout_version(each["version"]).schema, writer.place) for each in table.versions()]
-        remove_models(writer.place, {words["file"] for words in named if "file" in words})
+    if writer.location.folder is not None:  # elsewhere another writer may be about to name a file that none names yet
+        named = [words_of(table.checkout_version(each["version"]).schema, writer.location) for each in table.versions()]
+        remove_models(writer.location, {words["file"] for words in named if "file" in words})
 
 
 def _refuse_known(ids: Array, known: Tensor) -> None:

@@ -10,7 +10,7 @@ Address = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """The address of a table.
 
     Attributes:
@@ -25,7 +25,7 @@ class Place:
     options: dict[str, str] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, address: Address, options: Mapping[str, str] | None = None) -> "Place":
+    def of(cls, address: Address, options: Mapping[str, str] | None = None) -> "Location":
         words = os.fspath(address)
         given = None if options is None else dict(options)
         if words.startswith("file://"):

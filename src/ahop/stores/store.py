@@ -15,15 +15,15 @@ from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 from ahop.memory import AssociativeMemory
 from ahop.recaller import Recall, in_kind_of
 from ahop.similarities.base import Similarity
-from ahop.stores.cached import CACHE, StoredIndex, indexed
-from ahop.stores.changing import add_rows, compact, remove_rows, replace_model, upsert_rows
-from ahop.stores.committing import Writer
+from ahop.stores.changes import add_rows, compact, remove_rows, replace_model, upsert_rows
 from ahop.stores.filters import as_filter
-from ahop.stores.mending import open_table
+from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, over, read_model, words_of
-from ahop.stores.places import Address, Place
+from ahop.stores.recovery import open_table
+from ahop.stores.rows import ID, PATTERN, Rows, as_ids, as_stored, batches_of, rows_of
+from ahop.stores.stored_index import CACHE, StoredIndex, indexed
 from ahop.stores.streaming import stream
-from ahop.stores.tables import ID, PATTERN, Rows, as_ids, as_stored, batches_of, rows_of
+from ahop.stores.writer import Writer
 from ahop.variants.base import Pairs, Variant
 
 # What is read of the table at a time.
@@ -41,24 +41,24 @@ class Version:
 
 
 @final
-class LanceStore:
+class Store:
     """Patterns, columns that are known of each, and a model, in a table that many can write to.
 
-    `create` makes one and `ahop.open` opens it. A handle sees one version until it writes or is refreshed. What was
-    acknowledged is durable. Answers name patterns by their `ids`.
+    `create_store` makes one and `open_store` opens it. A handle sees one version until it writes or is refreshed. What
+    was acknowledged is durable. Answers name patterns by their `ids`.
     """
 
-    def __init__(self, table: Any, place: Place, is_fixed: bool = False) -> None:
-        self.place = place
-        self._table, self._is_fixed, self._writer = table, is_fixed, Writer(place)
+    def __init__(self, table: Any, location: Location, is_fixed: bool = False) -> None:
+        self.location = location
+        self._table, self._is_fixed, self._writer = table, is_fixed, Writer(location)
         self._known_model: tuple[str, AssociativeMemory] | None = None
-        words_of(table.schema, place)
+        words_of(table.schema, location)
 
     def __len__(self) -> int:
         return int(self._table.count_rows())
 
     def __repr__(self) -> str:
-        return f"LanceStore({self.place.address!r}, version={self.version}, rows={len(self)})"
+        return f"Store({self.location.address!r}, version={self.version}, rows={len(self)})"
 
     @property
     def version(self) -> int:
@@ -81,14 +81,14 @@ class LanceStore:
         found = [(each["version"], each["timestamp"], each["metadata"]) for each in self._table.versions()]
         return [Version(int(number), when.astimezone(UTC), int(facts["total_rows"])) for number, when, facts in found]
 
-    def at(self, version: int) -> "LanceStore":
+    def at(self, version: int) -> "Store":
         """The table as it was, patterns and model, to read only."""
         try:
             table = self._table.checkout_version(version)
         except (OSError, ValueError) as error:
             kept = [each.number for each in self.versions()]
             raise InvalidValueError(f"`version` must be one of {kept}, which are kept; got {version!r}.") from error
-        return LanceStore(table, self.place, is_fixed=True)
+        return Store(table, self.location, is_fixed=True)
 
     def refresh(self) -> None:
         """See the newest version, whoever wrote it."""
@@ -112,9 +112,9 @@ class LanceStore:
 
     def model(self) -> AssociativeMemory:
         """What was learned, over one row of zeros."""
-        words = words_of(self._table.schema, self.place)
+        words = words_of(self._table.schema, self.location)
         if self._known_model is None or self._known_model[0] != words["digest"]:
-            self._known_model = words["digest"], read_model(words, self.place)
+            self._known_model = words["digest"], read_model(words, self.location)
         return self._known_model[1]
 
     def memory(self, fragments: Sequence[int] | None = None) -> AssociativeMemory:
@@ -175,7 +175,7 @@ class LanceStore:
             "candidate_similarity": candidate_similarity,
         }
         given = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
-        return indexed(self._table, self.place, self.model(), self._batches(None), given, options, cache)
+        return indexed(self._table, self.location, self.model(), self._batches(None), given, options, cache)
 
     # Writing.
 
@@ -195,7 +195,7 @@ class LanceStore:
         return self._writer.change(self._table, lambda table: add_rows(self._writer, table, stored, given, metadata))
 
     def upsert(self, patterns: Array, ids: Array, metadata: Mapping[str, Any] | None = None) -> None:
-        """Store these patterns under these numbers, in the place of what was there."""
+        """Store these patterns under these numbers, replacing what was there."""
         self._check_open()
         stored = as_stored(patterns, self.dimensions)
         numbers = as_ids(ids, len(stored))
@@ -208,7 +208,7 @@ class LanceStore:
         self._writer.change(self._table, lambda table: remove_rows(self._writer, table, numbers))
 
     def learn(self, memory: AssociativeMemory) -> None:
-        """Put the model of this memory in the place of the one before; the patterns stay as they are."""
+        """Put the model of this memory in place of the one before; the patterns stay as they are."""
         self._check_open()
         model = as_model(memory)
         if model.patterns.shape[1] != self.dimensions:
@@ -223,9 +223,9 @@ class LanceStore:
         self._check_open()
         rows = check_count("fragment_rows", fragment_rows)
         self._writer.change(self._table, lambda table: compact(self._writer, table, keep, rows))
-        if self.place.folder is not None:
+        if self.location.folder is not None:
             kept = tuple(f"v{each.number}-" for each in self.versions())
-            for file in (self.place.folder / CACHE).glob("v*"):
+            for file in (self.location.folder / CACHE).glob("v*"):
                 if not file.name.startswith(kept):
                     file.unlink(missing_ok=True)
 
@@ -248,10 +248,8 @@ class LanceStore:
         return [known[int(each)] for each in fragments]
 
 
-def open_store(
-    path: Address, version: int | None = None, storage_options: Mapping[str, str] | None = None
-) -> LanceStore:
-    """A table that `create` made.
+def open_store(path: Address, version: int | None = None, storage_options: Mapping[str, str] | None = None) -> Store:
+    """A table that `create_store` made.
 
     Where a power cut has torn the newest version of a table on a local disk, the one before is opened, with a warning:
     nothing that was acknowledged is lost by it.
@@ -261,5 +259,5 @@ def open_store(
         version: an older one, to read only; None for the newest.
         storage_options: what the object store asks for.
     """
-    place = Place.of(path, storage_options)
-    return LanceStore(open_table(place, version), place, is_fixed=version is not None)
+    location = Location.of(path, storage_options)
+    return Store(open_table(location, version), location, is_fixed=version is not None)

@@ -14,15 +14,15 @@ from ahop._free_memory import check_free_memory
 from ahop._typing import Array
 from ahop.errors import InvalidValueError
 from ahop.memory import AssociativeMemory
-from ahop.stores.committing import Writer
-from ahop.stores.flushing import flush
-from ahop.stores.lance import LanceStore, open_store
+from ahop.stores.durability import flush
+from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, describe_model
-from ahop.stores.places import Address, Place
-from ahop.stores.tables import as_ids, as_stored, schema_of, table_of
+from ahop.stores.rows import as_ids, as_stored, schema_of, table_of
+from ahop.stores.store import Store, open_store
+from ahop.stores.writer import Writer
 
 
-def create(
+def create_store(
     path: Address,
     memory: AssociativeMemory,
     ids: Array | None = None,
@@ -30,7 +30,7 @@ def create(
     *,
     fragment_rows: int = 2**20,
     storage_options: Mapping[str, str] | None = None,
-) -> LanceStore:
+) -> Store:
     """A new table with the patterns of a memory, and all that the memory has learned.
 
     Args:
@@ -44,50 +44,50 @@ def create(
     Raises:
         UnsupportedError: the memory has a prior, or weights, for each pattern by itself.
     """
-    place = Place.of(path, storage_options)
+    location = Location.of(path, storage_options)
     model = as_model(check_kind("memory", memory, AssociativeMemory))
     check_free_memory(2 * memory.patterns.nbytes, f"{len(memory)} patterns on their way")
     patterns = as_stored(memory.patterns)
     numbers = torch.arange(len(patterns)) if ids is None else as_ids(ids, len(patterns))
     rows = check_count("fragment_rows", fragment_rows)
-    if place.folder is None:
-        return LanceStore(_write(place, model, numbers, patterns, metadata, rows), place)
-    _refuse_used(place.folder)
-    place.folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = place.folder.with_name(f".{place.folder.name}.{uuid4().hex}")
+    if location.folder is None:
+        return Store(_write(location, model, numbers, patterns, metadata, rows), location)
+    _refuse_used(location.folder)
+    location.folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = location.folder.with_name(f".{location.folder.name}.{uuid4().hex}")
     try:
-        staged = Place.of(beside, storage_options)
+        staged = Location.of(beside, storage_options)
         _write(staged, model, numbers, patterns, metadata, rows)
         Writer(staged).flush()
         try:
-            beside.rename(place.folder)
+            beside.rename(location.folder)
         except OSError:
-            _refuse_used(place.folder)  # somebody was faster
+            _refuse_used(location.folder)  # somebody was faster
             raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    flush(place.folder.parent)
+    flush(location.folder.parent)
     return open_store(path, storage_options=storage_options)
 
 
 def _write(
-    place: Place,
+    location: Location,
     model: AssociativeMemory,
     ids: torch.Tensor,
     patterns: torch.Tensor,
     metadata: Mapping[str, Any] | None,
     rows: int,
 ) -> Any:
-    words = describe_model(model, place, uuid4().hex)
+    words = describe_model(model, location, uuid4().hex)
     schema = schema_of(patterns.shape[1], metadata or {}, words)
     table = table_of(schema, ids, patterns, metadata)
     try:
         return _optional.lance().write_dataset(
-            table, place.address, max_rows_per_file=rows, storage_options=place.options
+            table, location.address, max_rows_per_file=rows, storage_options=location.options
         )
     except OSError as error:
         if "already exists" in str(error):
-            raise _used(place.address) from error
+            raise _used(location.address) from error
         raise
 
 
