@@ -9,7 +9,7 @@ import ahop
 from ahop.indexes.engines.exact import ExactEngine
 from ahop.indexes.engines.faiss import FaissEngine
 from ahop.indexes.reranking import Index, lifted
-from ahop.lifting import lift
+from ahop.liftings.lift import lift
 from benchmarks._large import CANDIDATES, PAIRS, QUERIES, index_bytes, structured
 from benchmarks.measuring import medians, timed
 

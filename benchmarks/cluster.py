@@ -20,7 +20,7 @@ from torch import Tensor
 
 import ahop
 from ahop import _optional
-from ahop.cluster import Cluster, Matched, Patience, ShardOptions, Shards, connect, recall_dataset
+from ahop.cluster import Cluster, LocalCluster, Matched, ShardOptions, Timeouts, connect, recall_dataset
 from ahop.errors import UnavailableError
 from ahop.stores import Store, create_store, open_store
 from benchmarks.measuring import medians
@@ -64,7 +64,7 @@ def of_nodes(folder: Path, repeats: int) -> dict[str, object]:
     head, other = two
     try:
         store, queries = stored(folder)
-        with Shards(store, SHARDS, threads=SHARDS) as shards, connected(store, 1) as cluster:
+        with LocalCluster(store, SHARDS, threads=SHARDS) as shards, connected(store, 1) as cluster:
             expected = shards.recall(queries, k=3)
             identical = is_same(cluster.recall(queries, k=3), expected)
             seconds = medians(
@@ -108,7 +108,7 @@ def stored(folder: Path) -> tuple[Store, Tensor]:
 
 
 def connected(store: Store, replicas: int) -> AbstractContextManager[Cluster]:
-    return connect(store, SHARDS, replicas, cpus=0.5, patience=Patience(answer=30.0, replica=2.0))
+    return connect(store, SHARDS, replicas, cpus=0.5, timeouts=Timeouts(answer=30.0, replica=2.0))
 
 
 def is_same(answer: ahop.Recall[Tensor], expected: ahop.Recall[Tensor]) -> bool:

@@ -13,7 +13,7 @@ import ahop
 from ahop.indexes.build import tune
 from ahop.indexes.engines.exact import COLUMNS, ROWS, ExactEngine
 from ahop.indexes.reranking import Index, lifted
-from ahop.lifting import lift
+from ahop.liftings.lift import lift
 from benchmarks._growth import growth
 from benchmarks._large import CANDIDATES, DIMENSIONS, PAIRS, QUERIES, index_bytes, structured, uniform
 from benchmarks.footprint import threads

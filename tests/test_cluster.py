@@ -20,12 +20,12 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import _optional
-from ahop.cluster import ShardOptions, Shards, connect, recall_dataset
+from ahop.cluster import LocalCluster, ShardOptions, connect, recall_dataset
 from ahop.cluster.answers import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
-from ahop.cluster.inputs import QueryTable
-from ahop.cluster.replicas import Team
-from ahop.cluster.requests import MOST_QUERIES, read_question
-from ahop.cluster.shares import read_share, shares_of
+from ahop.cluster.query_table import QueryTable
+from ahop.cluster.replicas import ReplicaSet
+from ahop.cluster.request import MOST_QUERIES, read_request
+from ahop.cluster.spec import read_shard, shard_specs
 from ahop.errors import (
     AhopError,
     DataNotFoundError,
@@ -85,12 +85,12 @@ def queries() -> torch.Tensor:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, COUNT, 5000])
 def test_shares_are_all_rows_once_in_their_order(store: Store, count: int) -> None:
-    shares = shares_of(store, count)
+    shares = shard_specs(store, count)
     assert len(shares) == min(count, COUNT)
     sizes = {len(share) for share in shares}
     assert max(sizes) - min(sizes) <= 1
     if count < 50:
-        rows = [read_share(share) for share in shares]
+        rows = [read_shard(share) for share in shares]
         whole = store.rows()
         assert torch.equal(torch.cat([each.ids for each in rows]), whole.ids)
         assert torch.equal(torch.cat([each.patterns for each in rows]), whole.patterns)
@@ -99,9 +99,9 @@ def test_shares_are_all_rows_once_in_their_order(store: Store, count: int) -> No
 def test_shares_know_rows_that_are_gone(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     store.remove(7 * torch.arange(200, 400))
-    shares = shares_of(store, 3)
+    shares = shard_specs(store, 3)
     assert sum(map(len, shares)) == 400
-    rows = torch.cat([read_share(share).ids for share in shares])
+    rows = torch.cat([read_shard(share).ids for share in shares])
     assert torch.equal(rows, store.rows().ids)
 
 
@@ -110,7 +110,7 @@ def test_shares_know_rows_that_are_gone(tmp_path: Path) -> None:
 def test_shards_answer_as_the_store_does(kind: str, shards: int, queries: torch.Tensor, tmp_path: Path) -> None:
     store = a_store(tmp_path, kind)
     expected = store.recall(queries, k=3)
-    with Shards(store, shards, threads=2) as found:
+    with LocalCluster(store, shards, threads=2) as found:
         answer = found.recall(queries, k=3)
         assert len(found) == COUNT
     assert torch.equal(answer.indices, expected.indices)
@@ -126,7 +126,7 @@ def test_only_rows_that_pass_a_filter_are_answered(
     store: Store, queries: torch.Tensor, where: dict[str, object]
 ) -> None:
     expected = store.recall(queries, 4, where=where)
-    with Shards(store, 3) as shards:
+    with LocalCluster(store, 3) as shards:
         for _ in range(2):  # the second time from what is kept
             answer = shards.recall(queries, 4, where=where)
             assert torch.equal(answer.indices, expected.indices)
@@ -138,7 +138,7 @@ def test_only_rows_that_pass_a_filter_are_answered(
 def test_queries_may_have_gaps_and_more_may_be_asked_for_than_there_is(store: Store) -> None:
     queries = patterns(5).numpy()
     queries[:, 2] = np.nan
-    with Shards(store, 4) as shards:
+    with LocalCluster(store, 4) as shards:
         answer = shards.recall(queries, k=10 * COUNT)
         nothing = shards.recall(queries[:0], k=2)
     assert isinstance(answer.indices, np.ndarray)
@@ -153,7 +153,7 @@ def test_of_equals_the_lower_number_is_answered_wherever_it_lies(tmp_path: Path)
     same = torch.ones(40, DIMENSIONS)
     equal = ahop.AssociativeMemory(same, ahop.EuclideanSimilarity())
     store = create_store(tmp_path / "equal.lance", equal, ids=torch.arange(40).flip(0))
-    with Shards(store, 4) as shards:
+    with LocalCluster(store, 4) as shards:
         answer = shards.recall(same[:2], k=3)
     assert answer.indices.tolist() == [[0, 1, 2]] * 2 or answer.indices[0].tolist() == sorted(
         answer.indices[0].tolist()
@@ -175,7 +175,7 @@ def test_an_index_is_found_again_and_built_anew_where_its_file_is_damaged(
     tmp_path: Path, queries: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = a_store(tmp_path)
-    with Shards(store, 2) as shards:
+    with LocalCluster(store, 2) as shards:
         expected = shards.recall(queries, 2)
     files = sorted((tmp_path / "patterns.lance" / CACHE).glob("*.shard"))
     assert len(files) == 2
@@ -186,8 +186,8 @@ def test_an_index_is_found_again_and_built_anew_where_its_file_is_damaged(
         built.append(1)
         return lift_for_candidates(*given, **named)
 
-    monkeypatch.setattr("ahop.cluster.indexing.lift_for_candidates", counted)
-    with Shards(store, 2) as shards:
+    monkeypatch.setattr("ahop.cluster.shard_index.lift_for_candidates", counted)
+    with LocalCluster(store, 2) as shards:
         answer = shards.recall(queries, 2)
     assert built == [1]
     assert torch.equal(answer.indices, expected.indices)
@@ -195,7 +195,7 @@ def test_an_index_is_found_again_and_built_anew_where_its_file_is_damaged(
 
 
 def test_the_least_busy_replica_is_asked_and_not_the_one_that_just_failed() -> None:
-    team = Team(["a", "b", "c"])
+    team = ReplicaSet(["a", "b", "c"])
     taken = [team.take() for _ in range(3)]
     assert [each.handle for each in taken] == ["a", "b", "c"]
     team.give_back(taken[1], has_failed=True)
@@ -205,7 +205,7 @@ def test_the_least_busy_replica_is_asked_and_not_the_one_that_just_failed() -> N
 
 
 def test_a_replica_that_keeps_people_waiting_is_left_alone_until_it_answers() -> None:
-    team = Team(["a", "b"])
+    team = ReplicaSet(["a", "b"])
     slow = team.take()
     team.avoid(slow)
     team.give_back(slow)  # somebody else has answered
@@ -342,12 +342,12 @@ GOOD = {"queries": [[0.5, None, -1, 0, 1e300, 2**200, 0.25, 0]], "k": 3, "where"
 
 
 def test_a_request_is_read() -> None:
-    question = read_question(json.dumps(GOOD).encode(), 8)
+    question = read_request(json.dumps(GOOD).encode(), 8)
     assert question.queries.shape == (1, 8)
     assert np.isnan(question.queries[0, 1])
     assert np.isfinite(question.queries[0, 2:]).all()
     assert (question.k, question.where) == (3, {"floor": [1, 2]})
-    assert read_question(b'{"queries": []}', 8).queries.shape == (0, 8)
+    assert read_request(b'{"queries": []}', 8).queries.shape == (0, 8)
 
 
 BAD = [
@@ -383,7 +383,7 @@ BAD = [
 @pytest.mark.parametrize("body", BAD, ids=lambda body: repr(body[:40]))
 def test_requests_that_make_no_sense_are_refused_with_a_sentence(body: bytes) -> None:
     with pytest.raises(AhopError) as error:
-        read_question(body, 8)
+        read_request(body, 8)
     assert str(error.value).endswith((".", "'"))
     assert len(str(error.value)) < 500
 
@@ -394,7 +394,7 @@ def test_requests_that_make_no_sense_are_refused_with_a_sentence(body: bytes) ->
 def test_no_request_does_harm(body: bytes) -> None:
     for wrapped in (body, b'{"queries": ' + body + b"}", b'{"queries": [], "where": ' + body + b"}"):
         try:
-            read_question(wrapped, 2)
+            read_request(wrapped, 2)
         except AhopError:
             continue
 

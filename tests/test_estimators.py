@@ -29,10 +29,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.estimators import AssociativeImputer, AssociativeRetriever, CorruptionModel
-from ahop.estimators import _filling as filling
+from ahop.estimators import _imputation as filling
 from ahop.estimators._neighborhood import Twins
 from ahop.estimators._rows import distinct_rows, row_keys
-from ahop.estimators._standardizing import Standardization
+from ahop.estimators._standardization import Standardization
 from ahop.estimators._threads import threads
 
 Rows = NDArray[Any]

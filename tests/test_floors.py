@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.cluster import Shards
+from ahop.cluster import LocalCluster
 from ahop.separations.softmax import Softmax
 from ahop.stores import Store, create_store
 from tests.strategies import FEW, Problem, gapped_problems, problems
@@ -164,13 +164,13 @@ def test_a_table_keeps_the_floor(store: Store) -> None:
     assert (separation.beta, separation.floor) == (5.0, FLOOR)
 
 
-# Shards.
+# LocalCluster.
 
 
 @every_filter
 @pytest.mark.parametrize("k", [1, 4])
 def test_shards_answer_as_the_memory(store: Store, where: dict[str, Any] | None, k: int) -> None:
-    with Shards(store, 3) as shards:
+    with LocalCluster(store, 3) as shards:
         answer = shards.recall(queries(), k, where=where)
     assert_answers_as_those_that_pass(answer, where, k)
 
@@ -180,7 +180,7 @@ def test_shards_without_a_lifting_answer_as_the_memory(where: dict[str, Any] | N
     memory = ahop.AssociativeMemory(patterns(), ahop.ManhattanSimilarity(), Softmax(5.0, FLOOR))
     store = create_store(tmp_path / "table", memory, metadata={"colour": COLOURS}, fragment_rows=40)
     rows = rows_that_pass(where)
-    with Shards(store, 2) as shards:
+    with LocalCluster(store, 2) as shards:
         answer = shards.recall(queries(), 3, where=where)
     assert_close(answer.posterior, store.recall(queries(), 3, where=where).posterior, atol=1e-4, rtol=1e-3)
     if len(rows):

@@ -27,7 +27,7 @@ from ahop.indexes.engines.faiss import KINDS
 from ahop.indexes.mips import GEOMETRIES
 from ahop.indexes.reranking import lifted, paired_scores
 from ahop.indexes.tail_mass import log_tail_mass
-from ahop.lifting import lift
+from ahop.liftings.lift import lift
 from ahop.similarities.base import Similarity
 from tests.catalogue import KNOWS_COMPANY, SIMILARITIES, bounded_products, moved_aligned, moved_mixture
 from tests.strategies import FEW, Problem, problem, problems, with_gaps

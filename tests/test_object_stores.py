@@ -18,7 +18,7 @@ import ahop
 pytest.importorskip("lance")
 pytest.importorskip("moto")
 
-from ahop.cluster import Shards
+from ahop.cluster import LocalCluster
 from ahop.stores import Store, create_store
 from tests.objects import server
 
@@ -57,7 +57,7 @@ def test_a_table_far_away_answers_as_the_memory(address: str, options: dict[str,
     for answer in (store.recall(queries, k=4), store.index().recall(queries, k=4)):
         assert torch.equal(answer.indices, expected.indices)
         assert_close(answer.posterior, expected.posterior, atol=1e-5, rtol=1e-5)
-    together = Shards(store, 2).recall(queries, k=4)  # each reads its own part of the table
+    together = LocalCluster(store, 2).recall(queries, k=4)  # each reads its own part of the table
     assert torch.equal(together.indices, expected.indices)
     assert_close(together.posterior, expected.posterior, atol=1e-5, rtol=1e-5)
     found = store.recall(queries, k=60, where={"floor": 1}).indices

@@ -15,7 +15,7 @@ from ahop.indexes import ExactEngine, FaissEngine, Index
 from ahop.indexes.engines.pgvector import PgVectorEngine
 from ahop.indexes.mips import GEOMETRIES
 from ahop.indexes.reranking import lifted
-from ahop.lifting import lift
+from ahop.liftings.lift import lift
 from tests import postgres
 
 psycopg = pytest.importorskip("psycopg")

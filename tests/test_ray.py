@@ -20,7 +20,7 @@ import torch
 
 import ahop
 from ahop import _optional
-from ahop.cluster import Cluster, Patience, Service, Shards, connect, recall_dataset, serve
+from ahop.cluster import Cluster, LocalCluster, Service, Timeouts, connect, recall_dataset, serve
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
 from ahop.stores import Store, create_store
 from tests.postgres import free_port
@@ -67,7 +67,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def cluster(store: Store, a_ray: None) -> Iterator[Cluster]:
-    with connect(store, SHARDS, REPLICAS, cpus=0.25, patience=Patience(replica=1.0, answer=60.0)) as connected:
+    with connect(store, SHARDS, REPLICAS, cpus=0.25, timeouts=Timeouts(replica=1.0, answer=60.0)) as connected:
         yield connected
 
 
@@ -78,7 +78,7 @@ def queries() -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def expected(store: Store, queries: torch.Tensor) -> ahop.Recall[torch.Tensor]:
-    with Shards(store.at(1), SHARDS) as shards:
+    with LocalCluster(store.at(1), SHARDS) as shards:
         return shards.recall(queries, k=3)
 
 
@@ -206,7 +206,7 @@ def test_a_cluster_moves_to_a_new_version_while_it_answers(
 
 
 def test_who_waits_too_long_is_told_to_ask_again(a_ray: None, cluster: Cluster, store: Store) -> None:
-    with connect(store.at(1), 1, 1, cpus=0.25, patience=Patience(answer=1.0)) as alone:
+    with connect(store.at(1), 1, 1, cpus=0.25, timeouts=Timeouts(answer=1.0)) as alone:
         asked = patterns(3)
         assert alone.recall(asked).indices.shape == (3, 1)
         (process,) = processes(alone, 0)
@@ -230,7 +230,7 @@ def test_a_store_that_cannot_be_read_is_said_at_once(a_ray: None, cluster: Clust
 
 @pytest.fixture(scope="module")
 def service(store: Store, a_ray: None, cluster: Cluster) -> Iterator[Service]:
-    with serve(store.at(1), 1, cpus=0.25, port=free_port(), patience=Patience(answer=2.0)) as started:
+    with serve(store.at(1), 1, cpus=0.25, port=free_port(), timeouts=Timeouts(answer=2.0)) as started:
         yield started
 
 

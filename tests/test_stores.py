@@ -564,11 +564,11 @@ def test_three_processes_lose_nothing_and_double_nothing(tmp_path: Path) -> None
 def test_what_a_killed_writer_acknowledged_is_there_and_nothing_is_half(tmp_path: Path) -> None:
     create_store(tmp_path / "table", euclidean(patterns()))
     said: list[str] = []
-    for mark, patience in ((1.0, 0.3), (2.0, 0.6), (3.0, 0.05)):
+    for mark, timeouts in ((1.0, 0.3), (2.0, 0.6), (3.0, 0.05)):
         process = writer(tmp_path / "table", mark, 10_000)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(patience)
+        time.sleep(timeouts)
         process.send_signal(signal.SIGKILL)
         said += [f"{mark} {line}" for line in process.communicate()[0].split("\n") if len(line.split()) == 3]
     store = open_store(tmp_path / "table")

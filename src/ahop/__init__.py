@@ -46,7 +46,7 @@ from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.footprint import FootprintSimilarity, footprint
 from ahop.similarities.isolated import IsolatedSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
-from ahop.similarities.matching import MatchSimilarity
+from ahop.similarities.match import MatchSimilarity
 from ahop.similarities.optimal import optimal_for_biased, optimal_for_masked, optimal_for_noisy
 from ahop.similarities.pooled import PooledSimilarity
 from ahop.similarities.sorensen import SorensenSimilarity
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from ahop.fitting.solvers.kernel_separation import SeparationSolver
     from ahop.fitting.solvers.newton import ConvexSolver
     from ahop.indexes.build import index
-    from ahop.lifting import lift
+    from ahop.liftings.lift import lift
     from ahop.stores.create import create_store
     from ahop.stores.store import open_store
 
@@ -178,7 +178,7 @@ def __getattr__(name: str) -> object:
 
         return index
     if name == "lift":
-        from ahop.lifting import lift
+        from ahop.liftings.lift import lift
 
         return lift
     if name in ("create_store", "open_store"):

@@ -38,7 +38,7 @@ from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.footprint import FootprintSimilarity
 from ahop.similarities.isolated import IsolatedSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
-from ahop.similarities.matching import MatchSimilarity
+from ahop.similarities.match import MatchSimilarity
 from ahop.similarities.pooled import PooledSimilarity
 from ahop.similarities.sorensen import SorensenSimilarity
 from ahop.similarities.transformed import TransformedSimilarity

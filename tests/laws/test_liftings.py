@@ -7,12 +7,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop import lifting as lifting_module
 from ahop._free_memory import check_free_memory
 from ahop.errors import InsufficientMemoryError, UnsupportedError
-from ahop.lifting import lift
+from ahop.liftings import lift as lifting_module
 from ahop.liftings.base import Lifting
-from ahop.liftings.placing import MOST_STEPS, Places
+from ahop.liftings.grid import MOST_STEPS, Places
+from ahop.liftings.lift import lift
 from ahop.similarities.base import DecomposableSimilarity
 from tests.catalogue import SIMILARITIES
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems, with_gaps

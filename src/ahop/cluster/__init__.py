@@ -1,22 +1,22 @@
 """More patterns than one machine holds, and more queries than one answers: shards, replicas, jobs, HTTP."""
 
-from ahop.cluster.asking import Patience
-from ahop.cluster.connecting import Cluster, Status, connect
-from ahop.cluster.local import Shards
-from ahop.cluster.matching import Matched, recall_dataset
+from ahop.cluster.batch import Matched, recall_dataset
+from ahop.cluster.cluster import Cluster, Status, connect
+from ahop.cluster.http import Service, serve
+from ahop.cluster.local import LocalCluster
 from ahop.cluster.options import ShardOptions
-from ahop.cluster.recalling import Recaller
-from ahop.cluster.serving import Service, serve
+from ahop.cluster.router import Timeouts
+from ahop.cluster.view import ShardedRecaller
 
 __all__ = [
     "Cluster",
+    "LocalCluster",
     "Matched",
-    "Patience",
-    "Recaller",
     "Service",
     "ShardOptions",
-    "Shards",
+    "ShardedRecaller",
     "Status",
+    "Timeouts",
     "connect",
     "recall_dataset",
     "serve",

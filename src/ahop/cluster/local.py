@@ -12,16 +12,16 @@ from ahop._checks import check_count
 from ahop._typing import Kind
 from ahop.cluster.answers import Answer
 from ahop.cluster.options import ShardOptions
-from ahop.cluster.recalling import Recaller, View
 from ahop.cluster.shard import Shard
-from ahop.cluster.shares import as_store, shares_of
+from ahop.cluster.spec import as_store, shard_specs
+from ahop.cluster.view import ShardedRecaller, View
 from ahop.recaller import Recall
 from ahop.stores.location import Address
 from ahop.stores.store import Store
 
 
 @final
-class Shards(Recaller):
+class LocalCluster(ShardedRecaller):
     """The shards of a store, asked by threads.
 
     Args:
@@ -39,10 +39,10 @@ class Shards(Recaller):
         options: ShardOptions | None = None,
     ) -> None:
         opened, chosen = as_store(store), options or ShardOptions()
-        shares = shares_of(opened, shards)
-        self.view = View(opened, len(shares), chosen.candidates)
+        specs = shard_specs(opened, shards)
+        self.view = View(opened, len(specs), chosen.candidates)
         self._pool = ThreadPoolExecutor(check_count("threads", threads))
-        self.shards = list(self._pool.map(lambda share: Shard(share, chosen), shares))
+        self.shards = list(self._pool.map(lambda spec: Shard(spec, chosen), specs))
 
     def __len__(self) -> int:
         return self.view.rows

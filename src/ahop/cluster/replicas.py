@@ -19,7 +19,7 @@ class Replica:
 
 
 @final
-class Team:
+class ReplicaSet:
     """The replicas of one shard. Many threads may ask."""
 
     def __init__(self, handles: Sequence[Any]) -> None:

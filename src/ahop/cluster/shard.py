@@ -11,9 +11,9 @@ from torch import Tensor
 
 from ahop._checks import as_queries
 from ahop.cluster.answers import Answer
-from ahop.cluster.indexing import shard_index
 from ahop.cluster.options import ShardOptions
-from ahop.cluster.shares import Share, read_share
+from ahop.cluster.shard_index import shard_index
+from ahop.cluster.spec import ShardSpec, read_shard
 from ahop.stores.models import over
 from ahop.stores.recovery import open_table
 from ahop.stores.rows import ID, ids_of
@@ -28,15 +28,15 @@ class Shard:
     """Some rows of a store, and an index of them.
 
     Args:
-        share: which rows, of which version.
+        spec: which rows, of which version.
     """
 
-    def __init__(self, share: Share, options: ShardOptions | None = None) -> None:
-        self.share, self.options = share, options or ShardOptions()
-        rows = read_share(share)
-        model = open_store(share.address, share.version, share.storage_options).model()
+    def __init__(self, spec: ShardSpec, options: ShardOptions | None = None) -> None:
+        self.spec, self.options = spec, options or ShardOptions()
+        rows = read_shard(spec)
+        model = open_store(spec.address, spec.version, spec.storage_options).model()
         self.ids, self.memory = rows.ids, over(model, rows.patterns)
-        self.index = shard_index(self.memory, share, self.options)
+        self.index = shard_index(self.memory, spec, self.options)
         self._sorted = rows.ids.sort()
         self._rows: Callable[[str], Tensor] = lru_cache(KEPT_FILTERS)(self._find)
 
@@ -70,8 +70,8 @@ class Shard:
 
     def _find(self, where: str) -> Tensor:
         """Flags (n,) of the rows that pass."""
-        table = open_table(self.share.location, self.share.version)
-        fragments = [table.get_fragment(number) for number in self.share.fragments]
+        table = open_table(self.spec.location, self.spec.version)
+        fragments = [table.get_fragment(number) for number in self.spec.fragments]
         ids = ids_of(table.scanner(columns=[ID], filter=where, fragments=fragments).to_table())
         places = torch.searchsorted(self._sorted.values, ids).clamp_max(len(self) - 1)
         mine = self._sorted.values[places] == ids

@@ -11,7 +11,7 @@ from ahop._checks import check_count
 from ahop.compat._masks import pairs_of, present_of
 from ahop.errors import InvalidValueError, ShapeError
 from ahop.nn.association import Associated, Association
-from ahop.nn.settling import Settling
+from ahop.nn.convergence import Convergence
 
 STD = 0.02
 PARAMETERS = (
@@ -61,7 +61,7 @@ class HopfieldCore(nn.Module):
         normalize_pattern_affine: bool,
         normalize_pattern_eps: float,
         make_association: Callable[[int | None], Association],
-        settling: Settling,
+        settling: Convergence,
     ) -> None:
         super().__init__()
         self.num_heads = check_count("num_heads", num_heads)

@@ -12,8 +12,8 @@ from ahop.compat._facts import Facts
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.modulations.base import Modulation
 from ahop.nn.association import Associated, Association
-from ahop.nn.settling import Settling
-from ahop.nn.words import modulation_of, separation_of, similarities_of
+from ahop.nn.by_name import modulation_of, separation_of, similarities_of
+from ahop.nn.convergence import Convergence
 from ahop.separations.base import Separation
 from ahop.similarities.base import Similarity
 
@@ -249,11 +249,11 @@ def _numbers(name: str, given: Numbers) -> float | list[float]:
     return float(given)
 
 
-def _settling(most: Numbers, eps: Numbers) -> Settling:
+def _settling(most: Numbers, eps: Numbers) -> Convergence:
     tolerance = _numbers("update_steps_eps", eps)
     if most is None:
-        return Settling(None, tolerance, "sample")
+        return Convergence(None, tolerance, "sample")
     counts = _numbers("update_steps_max", most)
     if isinstance(counts, list):
-        return Settling([int(each) for each in counts], tolerance, "sample")
-    return Settling(int(counts), tolerance, "sample")
+        return Convergence([int(each) for each in counts], tolerance, "sample")
+    return Convergence(int(counts), tolerance, "sample")

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
 from ahop._checks import check_count
-from ahop.estimators._filling import recall_rows, refill_rows
-from ahop.estimators._hiding import choose
-from ahop.estimators._standardizing import Standardization
+from ahop.estimators._imputation import recall_rows, refill_rows
+from ahop.estimators._self_masking import choose
+from ahop.estimators._standardization import Standardization
 from ahop.estimators._threads import threads
 from ahop.estimators._validation import checked_rows, seed_from
 

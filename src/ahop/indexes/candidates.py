@@ -5,8 +5,8 @@ from torch import Tensor
 
 from ahop._typing import Queries
 from ahop.errors import UnsupportedError
-from ahop.lifting import WEIGHED, lift
 from ahop.liftings.base import Lifting
+from ahop.liftings.lift import WEIGHED, lift
 from ahop.liftings.moved import MovedLifting
 from ahop.liftings.sum import SumLifting
 from ahop.liftings.transformed import TransformedLifting

@@ -14,7 +14,7 @@ from ahop._missing import holds_nan, observed
 from ahop._typing import Patterns, PerDimension, Queries
 from ahop.errors import ShapeError
 from ahop.liftings.base import Lifting, complete, refuse_gaps, scaled_up
-from ahop.liftings.placing import Places
+from ahop.liftings.grid import Places
 from ahop.similarities.base import DecomposableSimilarity
 
 # A place where no pattern was seen counts this much of the average one: it may be met later.

@@ -19,9 +19,9 @@ from ahop.errors import ShapeError
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated
 from ahop.nn.base import Layer
+from ahop.nn.convergence import Convergence
 from ahop.nn.masks import without_never
 from ahop.nn.scaling import Scaling, scaling_of
-from ahop.nn.settling import Settling
 from ahop.separations.base import Separation
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
@@ -99,7 +99,7 @@ class Association(Layer):
         self.separation = check_kind("separation", separation or Softmax(), Separation)
         self.modulation = check_kind("modulation", modulation or Unmodulated(), Modulation)
         self.scaling: Scaling = scaling_of(scaling, learn_scaling)
-        self.settling = Settling(updates, tolerance)
+        self.settling = Convergence(updates, tolerance)
         self.dropout = check_rate("dropout", dropout)
 
     def configuration(self) -> dict[str, object]:

@@ -12,8 +12,8 @@ from ahop.errors import ShapeError
 from ahop.modulations.base import Modulation
 from ahop.nn.association import Associated, Association
 from ahop.nn.base import Layer
+from ahop.nn.by_name import modulation_of, separation_of, similarities_of
 from ahop.nn.masks import mask_of, with_heads, without_never
-from ahop.nn.words import modulation_of, separation_of, similarities_of
 from ahop.separations.base import Separation
 from ahop.similarities.base import Similarity
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ahop import _optional
 from ahop.cluster.answers import Answer
-from ahop.cluster.replicas import Replica, Team
+from ahop.cluster.replicas import Replica, ReplicaSet
 from ahop.errors import AhopError, UnavailableError
 
 # Blocks that are on their way at the same time: shards need not wait for the merge.
@@ -22,7 +22,7 @@ FETCH = 30.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """How long to wait, in seconds.
 
     Attributes:
@@ -47,11 +47,11 @@ class _Asked:
 
 
 @final
-class Scatter:
-    """Asks teams of replicas."""
+class Router:
+    """Asks replica_sets of replicas."""
 
-    def __init__(self, teams: Sequence[Team], patience: Patience) -> None:
-        self.teams, self.patience = teams, patience
+    def __init__(self, replica_sets: Sequence[ReplicaSet], timeouts: Timeouts) -> None:
+        self.replica_sets, self.timeouts = replica_sets, timeouts
 
     def answers(self, messages: Iterator[NDArray[Any]], k: int, where: str | None) -> Iterator[list[Answer]]:
         """For each block of queries in its turn the answers of all shards, in the order of the shards."""
@@ -71,34 +71,34 @@ class Scatter:
 class _Block:
     """One block of queries: what was sent, and what has come back."""
 
-    def __init__(self, scatter: Scatter, queries: NDArray[Any], k: int, where: str | None) -> None:
+    def __init__(self, router: Router, queries: NDArray[Any], k: int, where: str | None) -> None:
         self._ray = _optional.ray()
-        self._teams, self._patience = scatter.teams, scatter.patience
+        self._replica_sets, self._timeouts = router.replica_sets, router.timeouts
         self._message = self._ray.put(queries), k, where
         self._answers: dict[int, Answer] = {}
-        self._asked = [self._ask(shard) for shard in range(len(self._teams))]
+        self._asked = [self._ask(shard) for shard in range(len(self._replica_sets))]
         self._failures: dict[int, Exception] = {}
 
     def gather(self) -> list[Answer]:
-        until = time.monotonic() + self._patience.answer
+        until = time.monotonic() + self._timeouts.answer
         try:
-            while len(self._answers) < len(self._teams):
+            while len(self._answers) < len(self._replica_sets):
                 left = until - time.monotonic()
                 if left <= 0:
                     raise self._retry()
-                self._look(min(left, self._patience.replica, 1.0))
+                self._look(min(left, self._timeouts.replica, 1.0))
         finally:
             self.drop()
-        return [self._answers[shard] for shard in range(len(self._teams))]
+        return [self._answers[shard] for shard in range(len(self._replica_sets))]
 
     def drop(self) -> None:
         """Let go of what is still on its way."""
         for asked in self._asked:
-            self._teams[asked.shard].give_back(asked.replica)
+            self._replica_sets[asked.shard].give_back(asked.replica)
         self._asked = []
 
     def _ask(self, shard: int, besides: Replica | None = None) -> _Asked:
-        replica = self._teams[shard].take(besides)
+        replica = self._replica_sets[shard].take(besides)
         reference = replica.handle.search.remote(*self._message)
         return _Asked(shard, reference, replica, time.monotonic())
 
@@ -109,7 +109,7 @@ class _Block:
         for asked in [each for each in self._asked if each.reference in ready]:
             self._asked.remove(asked)
             has_failed = asked.shard not in self._answers and not self._take(asked)
-            self._teams[asked.shard].give_back(asked.replica, has_failed)
+            self._replica_sets[asked.shard].give_back(asked.replica, has_failed)
             failed |= {asked.shard} if has_failed else set()
         waited_for = {asked.shard for asked in self._asked}
         again = failed - waited_for - set(self._answers)
@@ -139,17 +139,17 @@ class _Block:
     def _ask_others_than_the_slow(self) -> None:
         now, waiting = time.monotonic(), [asked.shard for asked in self._asked]
         for asked in list(self._asked):
-            is_slow = now - asked.since > self._patience.replica
-            if is_slow and len(self._teams[asked.shard].replicas) > waiting.count(asked.shard):
-                self._teams[asked.shard].avoid(asked.replica)
+            is_slow = now - asked.since > self._timeouts.replica
+            if is_slow and len(self._replica_sets[asked.shard].replicas) > waiting.count(asked.shard):
+                self._replica_sets[asked.shard].avoid(asked.replica)
                 self._asked.append(self._ask(asked.shard, besides=asked.replica))
                 waiting.append(asked.shard)
 
     def _retry(self) -> UnavailableError:
-        missing = [shard for shard in range(len(self._teams)) if shard not in self._answers]
+        missing = [shard for shard in range(len(self._replica_sets)) if shard not in self._answers]
         reasons = {type(self._failures[shard]).__name__ for shard in missing if shard in self._failures}
         why = f" ({', '.join(sorted(reasons))})" if reasons else ""
         return UnavailableError(
-            f"Shards {missing} of {len(self._teams)} did not answer within {self._patience.answer:g} seconds{why}. "
-            "They are started anew: retry in a moment."
+            f"Shards {missing} of {len(self._replica_sets)} did not answer within {self._timeouts.answer:g} seconds"
+            f"{why}. They are started anew: retry in a moment."
         )

@@ -15,7 +15,7 @@ KNOWN = {"queries", "k", "where"}
 
 
 @dataclass(frozen=True)
-class Question:
+class RecallRequest:
     """A request that can be answered."""
 
     queries: NDArray[np.float32]
@@ -23,7 +23,7 @@ class Question:
     where: dict[str, Any] | None
 
 
-def read_question(body: bytes, dimensions: int) -> Question:
+def read_request(body: bytes, dimensions: int) -> RecallRequest:
     """The queries of a request: lists of numbers, null where nothing was observed.
 
     Raises:
@@ -38,7 +38,9 @@ def read_question(body: bytes, dimensions: int) -> Question:
     unknown = sorted(set(asked) - KNOWN)
     if unknown:
         raise InvalidValueError(f"The body may have {sorted(KNOWN)}; got {unknown[:5]!r}.")
-    return Question(_queries(asked.get("queries"), dimensions), _count(asked.get("k", 1)), _where(asked.get("where")))
+    return RecallRequest(
+        _queries(asked.get("queries"), dimensions), _count(asked.get("k", 1)), _where(asked.get("where"))
+    )
 
 
 def _queries(rows: Any, dimensions: int) -> NDArray[np.float32]:

@@ -14,11 +14,11 @@ from typing_extensions import override
 from ahop import _optional
 from ahop._checks import check_count, check_positive
 from ahop._typing import Kind
-from ahop.cluster.asking import Patience
+from ahop.cluster.actors import Generation
 from ahop.cluster.options import ShardOptions
-from ahop.cluster.recalling import Recaller
-from ahop.cluster.shares import as_store
-from ahop.cluster.starting import Generation
+from ahop.cluster.router import Timeouts
+from ahop.cluster.spec import as_store
+from ahop.cluster.view import ShardedRecaller
 from ahop.errors import UnsupportedError
 from ahop.recaller import Recall
 from ahop.stores.location import Address
@@ -46,7 +46,7 @@ class Status:
 
 
 @final
-class Cluster(Recaller):
+class Cluster(ShardedRecaller):
     """The shards of a store as actors of Ray; made by `connect`. Many threads may ask."""
 
     def __init__(
@@ -56,10 +56,10 @@ class Cluster(Recaller):
         replicas: int,
         cpus: float,
         options: ShardOptions,
-        patience: Patience,
+        timeouts: Timeouts,
         owns_ray: bool,
     ) -> None:
-        self._options, self._patience, self._location, self._owns_ray = options, patience, store.location, owns_ray
+        self._options, self._timeouts, self._location, self._owns_ray = options, timeouts, store.location, owns_ray
         self._shards, self._replicas = check_count("shards", shards), check_count("replicas", replicas)
         self._cpus = check_positive("cpus", cpus)
         self._turn, self._is_closed = Lock(), False
@@ -82,7 +82,7 @@ class Cluster(Recaller):
     def recall(self, queries: Kind, k: int = 1, where: Mapping[str, object] | None = None) -> Recall[Kind]:
         # One version answers a call, whatever happens meanwhile.
         with self.held() as generation:
-            return generation.view.recall(generation.scatter.answers, queries, k, where)
+            return generation.view.recall(generation.router.answers, queries, k, where)
 
     def refresh(self) -> int:
         """Move to the newest version of the store, and answer with its number.
@@ -126,7 +126,7 @@ class Cluster(Recaller):
             generation.let_go()
 
     def _started(self, store: Store) -> Generation:
-        return Generation(store, self._shards, self._replicas, self._cpus, self._options, self._patience)
+        return Generation(store, self._shards, self._replicas, self._cpus, self._options, self._timeouts)
 
 
 def connect(
@@ -137,7 +137,7 @@ def connect(
     address: str | None = None,
     cpus: float = 0.5,
     options: ShardOptions | None = None,
-    patience: Patience | None = None,
+    timeouts: Timeouts | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Cluster:
     """The patterns of a store on the machines of a Ray cluster, each part in the memory of one or several of them.
@@ -155,7 +155,7 @@ def connect(
     # New shards must find room beside the old ones, and tasks of others beside both.
     owns_ray = start_ray(address, 2 * shards * replicas * cpus + 1)
     try:
-        return Cluster(opened, shards, replicas, cpus, options or ShardOptions(), patience or Patience(), owns_ray)
+        return Cluster(opened, shards, replicas, cpus, options or ShardOptions(), timeouts or Timeouts(), owns_ray)
     except BaseException:
         if owns_ray:
             _optional.ray().shutdown()

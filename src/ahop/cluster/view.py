@@ -20,7 +20,7 @@ from ahop.stores.store import Store
 
 # For each block of queries in its turn the answers of all shards, to so many rows each and under a filter.
 Ask = Callable[[Iterator[NDArray[Any]], int, str | None], Iterator[list[Answer]]]
-Itself = TypeVar("Itself", bound="Recaller")
+Itself = TypeVar("Itself", bound="ShardedRecaller")
 
 
 class View:
@@ -63,7 +63,7 @@ class View:
         return Recall(posterior.long(), posterior, queries.new_empty(0, k, self.dimensions), unknown)
 
 
-class Recaller(ABC):
+class ShardedRecaller(ABC):
     """Answers as a memory does, from shards; patterns are named by their ids in the store."""
 
     @property

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from ahop._missing import filled
-from ahop.estimators._filling import Columns, Settings, recall, recall_rows
+from ahop.estimators._imputation import Columns, Settings, recall, recall_rows
 from ahop.estimators._neighborhood import FAR_OUT, Neighbors
 
 NEIGHBORS = (64, 256)

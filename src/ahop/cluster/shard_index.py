@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ahop.cluster.exhaustive import ExhaustiveIndex
 from ahop.cluster.options import ShardOptions
-from ahop.cluster.shares import Share
+from ahop.cluster.spec import ShardSpec
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.indexes.build import EXACT_COUNT, tune
 from ahop.indexes.candidates import lift_for_candidates
@@ -16,13 +16,13 @@ from ahop.memory import AssociativeMemory
 from ahop.stores.stored_index import CACHE, digest_of
 
 
-def shard_index(memory: AssociativeMemory, share: Share, options: ShardOptions) -> Index | ExhaustiveIndex:
+def shard_index(memory: AssociativeMemory, spec: ShardSpec, options: ShardOptions) -> Index | ExhaustiveIndex:
     """The index of a shard whose memory this is.
 
     A file is used only if it was built for these very numbers, so it need not be trusted to be the right one; and where
     it cannot be read or written, the index is built all the same.
     """
-    path = _path(share, options)
+    path = _path(spec, options)
     if path is not None and path.exists():
         with suppress(FileFormatError, InvalidValueError, OSError):
             return load_index(path, memory)
@@ -48,11 +48,11 @@ def _built(memory: AssociativeMemory, options: ShardOptions) -> Index | Exhausti
     return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), options.candidates)
 
 
-def _path(share: Share, options: ShardOptions) -> Path | None:
+def _path(spec: ShardSpec, options: ShardOptions) -> Path | None:
     """Named so that the store removes the files of versions that it drops."""
-    folder = share.location.folder
+    folder = spec.location.folder
     where = Path(options.cache) if options.cache is not None else None if folder is None else folder / CACHE
     if where is None:
         return None
-    rows = [share.address, *share.fragments, share.start, share.stop]
-    return where / f"v{share.version}-{digest_of({'rows': rows, 'options': options.key()})}.shard"
+    rows = [spec.address, *spec.fragments, spec.start, spec.stop]
+    return where / f"v{spec.version}-{digest_of({'rows': rows, 'options': options.key()})}.shard"

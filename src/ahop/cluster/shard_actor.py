@@ -9,20 +9,20 @@ from numpy.typing import NDArray
 from ahop.cluster.answers import Answer
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shard import Shard
-from ahop.cluster.shares import Share
+from ahop.cluster.spec import ShardSpec
 from ahop.errors import UnavailableError
 
 
 @final
-class Keeper:
-    """Holds a shard, and builds it again from its share wherever it is started anew.
+class ShardActor:
+    """Holds a shard, and builds it again from its spec wherever it is started anew.
 
     Ray gives up for good on an actor whose start fails. A disk or a network may fail for a moment only, so here it is
     the answer that fails, and the next call tries again.
     """
 
-    def __init__(self, share: Share, options: ShardOptions) -> None:
-        self._share, self._options = share, options
+    def __init__(self, spec: ShardSpec, options: ShardOptions) -> None:
+        self._share, self._options = spec, options
         self._shard: Shard | None = None
         self._failure: Exception | None = None
         self._load()

@@ -14,12 +14,12 @@ from tqdm.auto import tqdm
 
 from ahop import _optional
 from ahop._checks import check_count
-from ahop.cluster.inputs import Block, QueryTable
-from ahop.cluster.jobs import FORMAT, JOB, begin_job, read_job
-from ahop.cluster.local import Shards
+from ahop.cluster.job_file import FORMAT, JOB, begin_job, read_job
+from ahop.cluster.local import LocalCluster
 from ahop.cluster.options import ShardOptions
-from ahop.cluster.recalling import Recaller
-from ahop.cluster.shares import as_store
+from ahop.cluster.query_table import Block, QueryTable
+from ahop.cluster.spec import as_store
+from ahop.cluster.view import ShardedRecaller
 from ahop.errors import InvalidValueError, UnavailableError
 from ahop.recaller import Recall
 from ahop.stores.durability import flush
@@ -50,7 +50,7 @@ class Matched:
 
 
 def recall_dataset(
-    store: Store | Recaller | Address,
+    store: Store | ShardedRecaller | Address,
     queries: Address,
     out: Address,
     k: int = 1,
@@ -120,21 +120,21 @@ def recall_dataset(
 
 
 def _recaller(
-    store: Store | Recaller | Address,
+    store: Store | ShardedRecaller | Address,
     begun: dict[str, Any] | None,
     shards: int,
     threads: int,
     options: ShardOptions | None,
     closing: ExitStack,
-) -> Recaller:
-    if isinstance(store, Recaller):
+) -> ShardedRecaller:
+    if isinstance(store, ShardedRecaller):
         return store
     opened = as_store(store)
     opened = opened if begun is None else opened.at(begun["version"])
-    return closing.enter_context(Shards(opened, shards, threads=threads, options=options))
+    return closing.enter_context(LocalCluster(opened, shards, threads=threads, options=options))
 
 
-def _match(recaller: Recaller, table: QueryTable, block: Block, k: int, folder: Path, version: int) -> int:
+def _match(recaller: ShardedRecaller, table: QueryTable, block: Block, k: int, folder: Path, version: int) -> int:
     names, queries = table.read(block)
     found = _patiently(recaller, queries, k)
     if recaller.version != version:
@@ -146,7 +146,7 @@ def _match(recaller: Recaller, table: QueryTable, block: Block, k: int, folder: 
     return len(block)
 
 
-def _patiently(recaller: Recaller, queries: NDArray[Any], k: int) -> Recall[NDArray[Any]]:
+def _patiently(recaller: ShardedRecaller, queries: NDArray[Any], k: int) -> Recall[NDArray[Any]]:
     """A job of hours outlives a machine that takes minutes to come back."""
     for _ in range(TRIALS - 1):
         with suppress(UnavailableError):

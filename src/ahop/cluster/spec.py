@@ -16,7 +16,7 @@ from ahop.stores.store import BATCH_BYTES, Store, open_store
 
 
 @dataclass(frozen=True)
-class Share:
+class ShardSpec:
     """Some rows of one version of a store: words and numbers only, so that a shard can be built from it again anywhere.
 
     Attributes:
@@ -47,8 +47,8 @@ def as_store(store: Store | Address, storage_options: Mapping[str, str] | None =
     return store if isinstance(store, Store) else open_store(store, storage_options=storage_options)
 
 
-def shares_of(store: Store, count: int) -> list[Share]:
-    """The rows of the version that this handle sees in `count` shares, fewer if there are fewer rows."""
+def shard_specs(store: Store, count: int) -> list[ShardSpec]:
+    """The rows of the version that this handle sees in `count` shards, fewer if there are fewer rows."""
     table = open_table(store.location, store.version)
     fragments = [(int(each.fragment_id), int(each.count_rows())) for each in table.get_fragments()]
     sizes = [size for _, size in fragments]
@@ -57,32 +57,34 @@ def shares_of(store: Store, count: int) -> list[Share]:
         raise ShapeError(f"`{store.location.address}` has no patterns to share. `add` some first.")
     count = min(check_count("shards", count), total)
     cuts = [total * number // count for number in range(count + 1)]
-    shares = []
+    specs = []
     for start, stop in pairwise(cuts):
         mine = [at for at in range(len(sizes)) if ends[at] < stop and ends[at + 1] > start]
         before = int(ends[mine[0]])
         numbers = tuple(fragments[at][0] for at in mine)
-        shares.append(
-            Share(store.location.address, store.version, numbers, start - before, stop - before, store.location.options)
+        specs.append(
+            ShardSpec(
+                store.location.address, store.version, numbers, start - before, stop - before, store.location.options
+            )
         )
-    return shares
+    return specs
 
 
-def read_share(share: Share) -> Rows:
+def read_shard(spec: ShardSpec) -> Rows:
     """Numbers and patterns of the rows, in their order."""
-    parts = list(_batches(share))
+    parts = list(_batches(spec))
     return Rows(torch.cat([rows.ids for rows in parts]), torch.cat([rows.patterns for rows in parts]), {})
 
 
-def _batches(share: Share) -> Iterator[Rows]:
-    table = open_table(share.location, share.version)
-    fragments = [table.get_fragment(number) for number in share.fragments]
+def _batches(spec: ShardSpec) -> Iterator[Rows]:
+    table = open_table(spec.location, spec.version)
+    fragments = [table.get_fragment(number) for number in spec.fragments]
     dimensions = table.schema.field(PATTERN).type.list_size
     at = 0
     for rows in batches_of(table, max(1, BATCH_BYTES // (4 * dimensions)), None, fragments):
-        part = slice(max(0, share.start - at), share.stop - at)
+        part = slice(max(0, spec.start - at), spec.stop - at)
         at += len(rows)
-        if at > share.start and part.stop > 0:
+        if at > spec.start and part.stop > 0:
             yield Rows(rows.ids[part].clone(), rows.patterns[part].clone(), {})
-        if at >= share.stop:
+        if at >= spec.stop:
             return

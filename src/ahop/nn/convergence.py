@@ -17,7 +17,7 @@ OVERS: tuple[Literal["query", "sample"], ...] = ("query", "sample")
 
 
 @dataclass(frozen=True)
-class Settling:
+class Convergence:
     r"""Weights $p \leftarrow \mathrm{sep}(\mathrm{sim}(\Xi, p\,\Xi))$, until they rest or a number of times.
 
     Each query, or each sample, is judged by its own change and stays as it is once that is small: no answer depends on

@@ -12,13 +12,13 @@ from typing import Any, final
 
 from ahop import _optional
 from ahop._checks import check_count
-from ahop.cluster.asking import Patience, Scatter
-from ahop.cluster.connecting import Cluster, connect
+from ahop.cluster.cluster import Cluster, connect
 from ahop.cluster.options import ShardOptions
-from ahop.cluster.recalling import View
-from ahop.cluster.replicas import Team
-from ahop.cluster.requests import MOST_BYTES, read_question
-from ahop.cluster.shares import Share
+from ahop.cluster.replicas import ReplicaSet
+from ahop.cluster.request import MOST_BYTES, read_request
+from ahop.cluster.router import Router, Timeouts
+from ahop.cluster.spec import ShardSpec
+from ahop.cluster.view import View
 from ahop.errors import AhopError, InvalidValueError, UnavailableError, UnsupportedError
 from ahop.stores.location import Address
 from ahop.stores.store import Store, open_store
@@ -32,13 +32,13 @@ COME_BACK = 1
 
 
 @final
-class Door:
+class RecallDeployment:
     """What runs behind the HTTP proxy: one question in, one answer out."""
 
-    def __init__(self, share: Share, handles: list[list[Any]], candidates: int, patience: Patience) -> None:
-        store = open_store(share.address, share.version, share.storage_options)
+    def __init__(self, spec: ShardSpec, handles: list[list[Any]], candidates: int, timeouts: Timeouts) -> None:
+        store = open_store(spec.address, spec.version, spec.storage_options)
         self._view = View(store, len(handles), candidates)
-        self._scatter = Scatter([Team(each) for each in handles], patience)
+        self._router = Router([ReplicaSet(each) for each in handles], timeouts)
         self._pool = ThreadPoolExecutor(AT_A_TIME)
 
     async def __call__(self, request: Any) -> Any:
@@ -67,8 +67,8 @@ class Door:
             return HTTPStatus.BAD_REQUEST, {"error": str(error)}, {}
 
     def _recall(self, body: bytes) -> dict[str, Any]:
-        asked = read_question(body, self._view.dimensions)
-        found = self._view.recall(self._scatter.answers, asked.queries, asked.k, asked.where)
+        asked = read_request(body, self._view.dimensions)
+        found = self._view.recall(self._router.answers, asked.queries, asked.k, asked.where)
         words = {"indices": found.indices.tolist(), "posterior": found.posterior.tolist()}
         if found.unknown is not None:
             words["unknown"] = found.unknown.tolist()
@@ -104,22 +104,26 @@ async def _body(request: Any) -> bytes | None:
 
 @final
 class Service:
-    """A cluster and its doors; made by `serve`. It ends with the process that made it.
+    """A cluster and its HTTP processes; made by `serve`. It ends with the process that made it.
 
     Attributes:
         url: where it answers.
     """
 
-    def __init__(self, cluster: Cluster, host: str, port: int, doors: int, name: str) -> None:
+    def __init__(self, cluster: Cluster, host: str, port: int, http_processes: int, name: str) -> None:
         self.cluster, self.url = cluster, f"http://{host}:{port}"
-        self._doors, self._name, self._serve = check_count("doors", doors), name, _optional.ray_serve()
+        self._deployments, self._name, self._serve = (
+            check_count("http_processes", http_processes),
+            name,
+            _optional.ray_serve(),
+        )
         if self._serve.status().proxies:  # it would go on as it was started, on whatever address that was
             raise UnsupportedError("Ray Serve is running in this Ray already: close that service, or take another Ray.")
         self._serve.start(http_options={"host": host, "port": port})
         self._open()
 
     def refresh(self) -> int:
-        """Move to the newest version of the store: new shards, then new doors, then the old ones end."""
+        """Move to the newest version of the store: new shards, then new HTTP processes, then the old ones end."""
         with self.cluster.held() as old:
             version = self.cluster.refresh()
             if version != old.view.version:
@@ -138,14 +142,16 @@ class Service:
 
     def _open(self) -> None:
         with self.cluster.held() as generation:
-            door = self._serve.deployment(Door).options(
-                name="door",
-                num_replicas=self._doors,
+            deployment = self._serve.deployment(RecallDeployment).options(
+                name="recall",
+                num_replicas=self._deployments,
                 max_ongoing_requests=AT_A_TIME,
                 max_queued_requests=WAITING,
                 ray_actor_options={"num_cpus": 0.25},
             )
-            bound = door.bind(generation.shares[0], generation.handles, generation.view.candidates, generation.patience)
+            bound = deployment.bind(
+                generation.specs[0], generation.handles, generation.view.candidates, generation.timeouts
+            )
             self._serve.run(bound, name=self._name, route_prefix="/")
 
 
@@ -156,21 +162,21 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    doors: int = 1,
+    http_processes: int = 1,
     name: str = "ahop",
     address: str | None = None,
     cpus: float = 0.5,
     options: ShardOptions | None = None,
-    patience: Patience | None = None,
+    timeouts: Timeouts | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Service:
     """Answer `POST /recall` from the shards of a store.
 
-    There is no key to this door: who reaches the port may ask. It is bound to this machine alone unless `host` says
+    There is no key: whoever reaches the port may ask. It is bound to this machine alone unless `host` says
     otherwise; then put something in front that knows who may.
 
     Args:
-        doors: processes that read requests and merge answers.
+        http_processes: processes that read requests and merge answers.
         host: `0.0.0.0` for all networks of the machine.
 
     The other arguments are those of `connect`.
@@ -180,11 +186,11 @@ def serve(
         UnsupportedError: Ray Serve is running in this Ray already.
     """
     _refuse_taken(host, port)
-    chosen = patience or Patience(answer=10.0)  # who waits at a door would rather be told to come back
-    start = partial(connect, store, shards, replicas, address=address, cpus=cpus, options=options, patience=chosen)
+    chosen = timeouts or Timeouts(answer=10.0)  # a client would rather be told to come back
+    start = partial(connect, store, shards, replicas, address=address, cpus=cpus, options=options, timeouts=chosen)
     cluster = start(storage_options=storage_options)
     try:
-        return Service(cluster, host, port, doors, name)
+        return Service(cluster, host, port, http_processes, name)
     except BaseException:
         cluster.close()
         raise

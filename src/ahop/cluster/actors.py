@@ -6,12 +6,12 @@ from threading import Lock
 from typing import Any, final
 
 from ahop import _optional
-from ahop.cluster.asking import Patience, Scatter
-from ahop.cluster.keeper import Keeper
 from ahop.cluster.options import ShardOptions
-from ahop.cluster.recalling import View
-from ahop.cluster.replicas import Team
-from ahop.cluster.shares import Share, shares_of
+from ahop.cluster.replicas import ReplicaSet
+from ahop.cluster.router import Router, Timeouts
+from ahop.cluster.shard_actor import ShardActor
+from ahop.cluster.spec import ShardSpec, shard_specs
+from ahop.cluster.view import View
 from ahop.errors import AhopError, UnavailableError
 from ahop.stores.store import Store
 
@@ -24,16 +24,16 @@ class Generation:
     """The actors of one version of a store. Those who ask hold it, so that it does not end under them."""
 
     def __init__(
-        self, store: Store, shards: int, replicas: int, cpus: float, options: ShardOptions, patience: Patience
+        self, store: Store, shards: int, replicas: int, cpus: float, options: ShardOptions, timeouts: Timeouts
     ) -> None:
-        shares = shares_of(store, shards)
-        self.view, self.patience, self.shares = View(store, len(shares), options.candidates), patience, shares
-        self._groups = [_apart(replicas, cpus) for _ in shares] if replicas > 1 else []
+        specs = shard_specs(store, shards)
+        self.view, self.timeouts, self.specs = View(store, len(specs), options.candidates), timeouts, specs
+        self._groups = [_apart(replicas, cpus) for _ in specs] if replicas > 1 else []
         self.handles = [
-            [_start(share, options, cpus, self._strategy(number, replica)) for replica in range(replicas)]
-            for number, share in enumerate(shares)
+            [_start(spec, options, cpus, self._strategy(number, replica)) for replica in range(replicas)]
+            for number, spec in enumerate(specs)
         ]
-        self.scatter = Scatter([Team(each) for each in self.handles], patience)
+        self.router = Router([ReplicaSet(each) for each in self.handles], timeouts)
         self._users, self._is_over, self._lock = 0, False, Lock()
         try:
             self._wait(cpus)
@@ -73,7 +73,7 @@ class Generation:
         ray.wait([reference for *_, reference in asked], num_returns=len(asked), timeout=WORD)
         lines = []
         for shard, number, reference in asked:
-            line: dict[str, object] = {"shard": shard, "replica": number, "rows": len(self.shares[shard])}
+            line: dict[str, object] = {"shard": shard, "replica": number, "rows": len(self.specs[shard])}
             try:
                 line |= {"answers": True} | ray.get(reference, timeout=0)
             except (ray.exceptions.RayError, TimeoutError, AhopError) as error:
@@ -85,14 +85,14 @@ class Generation:
         """Until all shards are there."""
         ray = _optional.ray()
         waiting = [handle.describe.remote() for handles in self.handles for handle in handles]
-        until = time.monotonic() + self.patience.start
+        until = time.monotonic() + self.timeouts.start
         while waiting:
             ready, waiting = ray.wait(waiting, num_returns=1, timeout=max(0.0, until - time.monotonic()))
             if not ready:
                 raise UnavailableError(
-                    f"{len(waiting)} shards were not there within {self.patience.start:g} seconds. Each needs {cpus:g} "
+                    f"{len(waiting)} shards were not there within {self.timeouts.start:g} seconds. Each needs {cpus:g} "
                     "CPUs that are free, and time to read its rows: add machines, or give fewer `shards`, fewer "
-                    "`cpus`, or more time by `patience`."
+                    "`cpus`, or more time by `timeouts`."
                 )
             try:
                 ray.get(ready[0], timeout=WORD)
@@ -120,9 +120,9 @@ def _apart(replicas: int, cpus: float) -> Any:
     return _optional.ray().util.placement_group([{"CPU": cpus}] * replicas, strategy="SPREAD")
 
 
-def _start(share: Share, options: ShardOptions, cpus: float, place: Any) -> Any:
+def _start(spec: ShardSpec, options: ShardOptions, cpus: float, place: Any) -> Any:
     # No argument is large: actors whose arguments are, cannot be started anew. Ray does not repeat a question that was
     # lost, as another replica can be asked.
-    actor = _optional.ray().remote(Keeper)
+    actor = _optional.ray().remote(ShardActor)
     chosen = actor.options(num_cpus=cpus, max_restarts=-1, max_task_retries=0, scheduling_strategy=place)
-    return chosen.remote(share, options)
+    return chosen.remote(spec, options)
