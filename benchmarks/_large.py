@@ -13,8 +13,8 @@ FACTORS, CLUSTERS = 16, 5000
 def structured(count: int) -> Tensor:
     """Clusters in a space of few dimensions, squashed to [-1, 1]."""
     generator = torch.Generator().manual_seed(0)
-    centres = torch.randn(CLUSTERS, FACTORS, generator=generator)
-    places = centres[torch.randint(CLUSTERS, (count,), generator=generator)]
+    centers = torch.randn(CLUSTERS, FACTORS, generator=generator)
+    places = centers[torch.randint(CLUSTERS, (count,), generator=generator)]
     places = places + 0.5 * torch.randn(count, FACTORS, generator=generator)
     mixed = places @ torch.randn(FACTORS, DIMENSIONS, generator=generator) / FACTORS**0.5
     own = torch.randn(count, DIMENSIONS, generator=generator)

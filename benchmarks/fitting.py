@@ -18,7 +18,7 @@ def measure(full: bool) -> dict[str, object]:
 
     seconds = medians(
         {
-            # Without its smoothness pull, so that both minimise the same loss.
+            # Without its smoothness pull, so that both minimize the same loss.
             "convex": lambda: by("convex", ahop.ConvexSolver(smoothness=0.0, tolerance=1e-5)),
             "adam": lambda: by("adam", ahop.AdamSolver()),
         },

@@ -1,4 +1,4 @@
-"""What learning costs: in CPU seconds, with many stored patterns, with groups, and beside a busy neighbour."""
+"""What learning costs: in CPU seconds, with many stored patterns, with groups, and beside a busy neighbor."""
 
 import multiprocessing
 import time
@@ -100,13 +100,13 @@ def _busy_ratio(patterns: torch.Tensor) -> float:
     """Wall time beside a process that never rests, over that alone."""
     work = partial(ahop.fit, patterns, pairs=VARIANT.sample(patterns, PAIRS), progress=False)
     alone = medians({"fit": work}, REPEATS)["fit"]
-    neighbour = multiprocessing.get_context("spawn").Process(target=_never_rest, daemon=True)
-    neighbour.start()
+    neighbor = multiprocessing.get_context("spawn").Process(target=_never_rest, daemon=True)
+    neighbor.start()
     try:
         return round(medians({"fit": work}, REPEATS)["fit"] / alone, 2)
     finally:
-        neighbour.terminate()
-        neighbour.join()
+        neighbor.terminate()
+        neighbor.join()
 
 
 def _never_rest() -> None:

@@ -100,7 +100,7 @@ for bag, row in enumerate(axes):
         axis.set(xticks=[], yticks=[], xlim=(-0.5, 7.5), ylim=(10.5, -0.5), aspect="equal")
         axis.spines[:].set_visible(False)
         if present[bag, place]:
-            axis.imshow(digits.images[places[bag, place]], cmap="Greys", extent=(-0.5, 7.5, 7.5, -0.5))
+            axis.imshow(digits.images[places[bag, place]], cmap="Grays", extent=(-0.5, 7.5, 7.5, -0.5))
             weight = float(weights[bag, place])
             axis.barh(9.3, 8 * weight, left=-0.5, height=1.6, color=RED if is_nine[bag, place] else BLUE)
     label = f"{float(answers[bag].sigmoid()):.2f}"

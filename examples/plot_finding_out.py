@@ -17,7 +17,7 @@ import numpy as np
 
 import ahop
 
-BLUE, ORANGE, GREY = "#1b5e8c", "#c8702a", "#7d838c"
+BLUE, ORANGE, GRAY = "#1b5e8c", "#c8702a", "#7d838c"
 rng = np.random.default_rng(0)
 stored = rng.uniform(0, 1, size=(500, 48)).astype("float32")
 offsets = rng.normal(0, 0.25, size=48)
@@ -62,7 +62,7 @@ edges = np.linspace(0, 1, 11)
 bins = np.clip(np.digitize(sure, edges) - 1, 0, 9)
 filled = [number for number in range(10) if (bins == number).sum() >= 10]
 figure, axis = plt.subplots(figsize=(4.6, 3.6), layout="constrained")
-axis.plot([0, 1], [0, 1], color=GREY, lw=0.8, ls=":")
+axis.plot([0, 1], [0, 1], color=GRAY, lw=0.8, ls=":")
 axis.plot([sure[bins == n].mean() for n in filled], [right[bins == n].mean() for n in filled], "o-", color=BLUE)
 axis.set(xlabel="what it says", ylabel="how often it is right", title="Queries of stored patterns")
 plt.show()

@@ -17,7 +17,7 @@ import torch
 
 import ahop
 
-A_COLOUR, B_COLOUR, GREY = "#1b5e8c", "#c8702a", "#8a8f98"
+A_COLOR, B_COLOR, GRAY = "#1b5e8c", "#c8702a", "#8a8f98"
 plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11})
 
 generator = torch.Generator().manual_seed(8)
@@ -55,15 +55,15 @@ footprints = ahop.footprint(euclidean, patterns, query[None])[0]
 sizes = torch.arange(1, 26)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-for values, name, colour, shift in zip(per_dimension, "AB", [A_COLOUR, B_COLOUR], [-0.2, 0.2], strict=True):
-    left.bar(sizes + shift, values, width=0.4, color=colour, label=f"query and {name}")
+for values, name, color, shift in zip(per_dimension, "AB", [A_COLOR, B_COLOR], [-0.2, 0.2], strict=True):
+    left.bar(sizes + shift, values, width=0.4, color=color, label=f"query and {name}")
 left.set(title="Per dimension, best first", xlabel="rank", ylabel=r"$-(x_i - \xi_i)^2$")
 left.legend(frameon=False, loc="lower left")
-for values, name, colour in zip(footprints, "AB", [A_COLOUR, B_COLOUR], strict=True):
-    right.plot(sizes, values, color=colour, marker="o", markersize=3.5, label=f"query and {name}")
-right.axvspan(0.5, 15.5, color=A_COLOUR, alpha=0.08, lw=0)
-right.annotate("A agrees exactly\nin 15 dimensions", (8, 0.5 * total_b), ha="center", color=A_COLOUR)
-right.annotate("over all 25,\nB is closer", (19.2, total_a), ha="center", color=B_COLOUR)
+for values, name, color in zip(footprints, "AB", [A_COLOR, B_COLOR], strict=True):
+    right.plot(sizes, values, color=color, marker="o", markersize=3.5, label=f"query and {name}")
+right.axvspan(0.5, 15.5, color=A_COLOR, alpha=0.08, lw=0)
+right.annotate("A agrees exactly\nin 15 dimensions", (8, 0.5 * total_b), ha="center", color=A_COLOR)
+right.annotate("over all 25,\nB is closer", (19.2, total_a), ha="center", color=B_COLOR)
 right.set(title="Running sum: the footprint", xlabel="size $k$ of the subspace", ylabel="entry $k$ of the footprint")
 plt.show()
 
@@ -82,10 +82,10 @@ for axis, rate in zip(axes, [0.2, 0.4, 0.6], strict=True):
     pairs = ahop.MaskedVariant(rate).sample(stored, 100, seed=0)
     every = ahop.footprint(euclidean, stored, pairs.queries)
     is_origin = torch.nn.functional.one_hot(pairs.origins, len(stored)).bool()
-    for values, colour, name in [(every[is_origin], A_COLOUR, "its origin"), (every[~is_origin], GREY, "the others")]:
+    for values, color, name in [(every[is_origin], A_COLOR, "its origin"), (every[~is_origin], GRAY, "the others")]:
         low, middle, high = values.quantile(torch.tensor([0.05, 0.5, 0.95]), dim=0)
-        axis.fill_between(sizes, low, high, color=colour, alpha=0.2, lw=0)
-        axis.plot(sizes, middle, color=colour, label=f"query and {name}")
+        axis.fill_between(sizes, low, high, color=color, alpha=0.2, lw=0)
+        axis.plot(sizes, middle, color=color, label=f"query and {name}")
     axis.axvline(64 * (1 - rate), color="black", lw=0.8, ls=":")
     axis.set(title=f"{rate:.0%} masked", xlabel="size $k$ of the subspace", ylim=(-40, 1))
 axes[0].set_ylabel("footprint")

@@ -9,7 +9,7 @@ Store images in a layer, show it damaged ones, get the images back: without trai
 # %%
 # A photograph in tiles
 # ---------------------
-# Two photographs that come with scikit-learn, cut into tiles of 20 x 20 coloured pixels: 320 patterns of 1200
+# Two photographs that come with scikit-learn, cut into tiles of 20 x 20 colored pixels: 320 patterns of 1200
 # dimensions. Many of them are sky or blurred leaves and hard to tell apart.
 
 import matplotlib.pyplot as plt
@@ -40,7 +40,7 @@ print(f"{len(images)} patterns of {images.shape[1]} dimensions")
 # Store, ask
 # ----------
 # `retrieve` takes the queries and what is stored. As it comes, the layer is made for a place inside a network: it
-# normalises what it compares, and its scores are scaled for attention, which mixes.
+# normalizes what it compares, and its scores are scaled for attention, which mixes.
 
 torch.manual_seed(0)
 noisy = temple + 0.4 * torch.randn_like(temple)

@@ -19,7 +19,7 @@ import torch
 
 import ahop
 
-BLUE, ORANGE, GREY, PALE = "#1b5e8c", "#c8702a", "#7d838c", "#c3c8cf"
+BLUE, ORANGE, GRAY, PALE = "#1b5e8c", "#c8702a", "#7d838c", "#c3c8cf"
 plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11})
 
 patterns = 2 * torch.rand(256, 64, generator=torch.Generator().manual_seed(0)) - 1
@@ -103,8 +103,8 @@ bars = {
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 3.8), layout="constrained", sharey=True)
 drawn = left.bar(bars.keys(), bars.values(), width=0.62, color=[PALE, PALE, BLUE, ORANGE])
-for bar, value, colour in zip(drawn, bars.values(), ["black", "black", "white", "white"], strict=True):
-    left.annotate(f"{value:.2f}", (bar.get_x() + 0.31, value - 0.03), ha="center", va="top", color=colour)
+for bar, value, color in zip(drawn, bars.values(), ["black", "black", "white", "white"], strict=True):
+    left.annotate(f"{value:.2f}", (bar.get_x() + 0.31, value - 0.03), ha="center", va="top", color=color)
 left.set(title="Retrieval accuracy, 512 pairs seen", ylim=(0, 1.05), yticks=[0, 0.25, 0.5, 0.75, 1])
 
 right.plot(counts, [accuracy(memory) for memory in debiased], color=ORANGE, marker="o", label="de-biased footprint")

@@ -88,14 +88,14 @@ for axis in axes.flat:
 for axis, name in zip(axes[:, 0], rows, strict=True):
     axis.set_ylabel(name, rotation=0, ha="right", va="center")
 for column in range(10):
-    axes[0, column].imshow(patterns[truth[column]].reshape(SIDE, SIDE), cmap="Greys", vmin=-1, vmax=1)
-    axes[1, column].imshow(queries[column].reshape(SIDE, SIDE), cmap="Greys", vmin=-2.5, vmax=2.5)
+    axes[0, column].imshow(patterns[truth[column]].reshape(SIDE, SIDE), cmap="Grays", vmin=-1, vmax=1)
+    axes[1, column].imshow(queries[column].reshape(SIDE, SIDE), cmap="Grays", vmin=-2.5, vmax=2.5)
 for axis_row, memory in zip(axes[2:], memories.values(), strict=True):
     answer = memory.recall(queries[:10])
     for column, axis in enumerate(axis_row):
         right = answer.indices[column, 0] == truth[column]
         picture = answer.patterns[column, 0].reshape(SIDE, SIDE)
-        axis.imshow(picture, cmap="Greys" if right else "Reds", vmin=-1, vmax=1 if right else 1.4)
+        axis.imshow(picture, cmap="Grays" if right else "Reds", vmin=-1, vmax=1 if right else 1.4)
         axis.set_xlabel(f"{answer.posterior[column, 0]:.2f}", color=BLUE if right else RED, fontsize=9)
 plt.show()
 

@@ -31,7 +31,7 @@ print(frame.iloc[:4, :5])
 # The search
 # ----------
 # Categories are encoded, numbers pass as they are. The search asks how many prototypes there should be, and whether
-# columns are cut where the classes change (`intervals`) or just standardised.
+# columns are cut where the classes change (`intervals`) or just standardized.
 
 encode = ColumnTransformer(
     [("words", OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["alcohol"])],
@@ -66,7 +66,7 @@ plt.show()
 # %%
 # Which ranks decided?
 # --------------------
-# The paper's classifier has the centres of clusters for prototypes and compares the columns themselves. Its adaptive
+# The paper's classifier has the centers of clusters for prototypes and compares the columns themselves. Its adaptive
 # similarity sorts them by how well a row and a prototype agree, and each rank has a weight. So the picture can also
 # tell at which ranks the decision was made, for the distance and for the inner product.
 

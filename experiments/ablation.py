@@ -63,13 +63,13 @@ def fit_with_adam(
     weights = nn.Parameter(start.expand(bases, -1).clone())
     betas = nn.Parameter(torch.ones(bases, 1))
     matrix = nn.Parameter(transform.clone(), requires_grad=learn_transform)
-    optimiser = torch.optim.Adam([weights, betas, *([matrix] if learn_transform else [])], lr=learning_rate)
+    optimizer = torch.optim.Adam([weights, betas, *([matrix] if learn_transform else [])], lr=learning_rate)
     for _ in range(epochs):
         scores = features @ (betas * (weights @ matrix)).flatten()
         loss = nn.functional.cross_entropy(scores, pairs.origins)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        optimizer.step()
     fitted = memory.copy()
     assert isinstance(fitted.similarity, LinearSimilarity)
     fitted.similarity.set_coefficients((betas * (weights @ matrix)).flatten().detach())

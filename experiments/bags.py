@@ -44,11 +44,11 @@ class Padded:
         known = np.concatenate([bags[place] for place in train])
         spread = known.std(axis=0)
         varied = spread > 1e-9 * np.abs(known).max(axis=0)
-        centre, spread = known[:, varied].mean(axis=0), spread[varied]
+        center, spread = known[:, varied].mean(axis=0), spread[varied]
         instances = np.zeros((len(bags), max(map(len, bags)), int(varied.sum())), np.float32)
         present = np.zeros(instances.shape[:2], np.bool_)
         for place, bag in enumerate(bags):
-            instances[place, : len(bag)] = ((bag[:, varied] - centre) / spread).clip(-FARTHEST, FARTHEST)
+            instances[place, : len(bag)] = ((bag[:, varied] - center) / spread).clip(-FARTHEST, FARTHEST)
             present[place, : len(bag)] = True
         return cls(torch.from_numpy(instances), torch.from_numpy(present), torch.from_numpy(labels).float())
 

@@ -1,4 +1,4 @@
-"""Rows with gaps, shifts and garbage: a drop-in for nearest neighbours when data is broken.
+"""Rows with gaps, shifts and garbage: a drop-in for nearest neighbors when data is broken.
 
 Five settings on three tables, with 50 pairs: scikit-learn's ways, ours by name, and `auto`, which must find the right
 one by itself. The exact posterior says how much there is to gain.
@@ -75,7 +75,7 @@ def draw(rows: list[Row], path: Path) -> None:
 
 EXPERIMENT = Experiment(
     name="broken_data",
-    title="Nearest neighbours of broken rows; 50 pairs",
+    title="Nearest neighbors of broken rows; 50 pairs",
     seeds=3,
     cells=cells,
     run=run,

@@ -23,7 +23,7 @@ def salt_and_pepper(values: Tensor, generator: Generator, seed: int) -> Tensor:
     return torch.where(hit, torch.where(white, 1.0, -1.0), noisy)
 
 
-def quantised(values: Tensor, generator: Generator, seed: int) -> Tensor:
+def quantized(values: Tensor, generator: Generator, seed: int) -> Tensor:
     """Of each noisy entry only the sign is left."""
     return 0.5 * (values + 0.75 * torch.randn(values.shape, generator=generator)).sign()
 
@@ -34,7 +34,7 @@ def amplified(values: Tensor, generator: Generator, seed: int) -> Tensor:
 
 
 def clipped(values: Tensor, generator: Generator, seed: int) -> Tensor:
-    """Far too loud for a sensor whose range is small and not even centred."""
+    """Far too loud for a sensor whose range is small and not even centered."""
     return (2.5 * values + 2.2 * torch.randn(values.shape, generator=generator)).clamp(-0.3, 1.0)
 
 
@@ -62,7 +62,7 @@ def _tails(values: Tensor, generator: Generator) -> Tensor:
 
 UNSEEN: dict[str, Corrupt] = {
     "salt and pepper": salt_and_pepper,
-    "quantised": quantised,
+    "quantized": quantized,
     "gain by dimension": amplified,
     "clipped": clipped,
     "heavy tails": heavy_tailed,

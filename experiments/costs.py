@@ -8,7 +8,7 @@ from experiments.harness import RESULTS
 # Assumed: a machine of a cloud, its share of memory that is left free, and a network within one building.
 CORES, MEMORY_BYTES, FREE_SHARE = 16, 64e9, 0.25
 ROUND_TRIP_SECONDS = 0.5e-3
-# Assumed: of a hundred answers one takes ten times as long, as disks, neighbours and collectors of garbage have it.
+# Assumed: of a hundred answers one takes ten times as long, as disks, neighbors and collectors of garbage have it.
 SLOW_SHARE, SLOW_FACTOR, JITTER = 0.01, 10.0, 0.1
 # Assumed: a machine fails once a month, and a shard is read back at this speed.
 SECONDS_BETWEEN_FAILURES, READ_BYTES_A_SECOND = 30 * 86400.0, 500e6

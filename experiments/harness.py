@@ -39,7 +39,7 @@ class Experiment:
         metrics: what is averaged over seeds.
         words: what is said in words; where seeds differ, each word with how often.
         tallies: lists of counts, which are added up over seeds.
-        summarise: the averaged rows -> further ones, such as a mean over settings.
+        summarize: the averaged rows -> further ones, such as a mean over settings.
         headline: all rows -> the few figures that stand beside them in the result.
         draw: rows and a path -> a picture; None if a table says it all.
     """
@@ -53,7 +53,7 @@ class Experiment:
     metrics: Sequence[str]
     words: Sequence[str] = ()
     tallies: Sequence[str] = ()
-    summarise: Callable[[list[Row]], list[Row]] | None = None
+    summarize: Callable[[list[Row]], list[Row]] | None = None
     headline: Callable[[list[Row]], Row] | None = None
     draw: Callable[[list[Row], Path], None] | None = None
     notes: str = ""
@@ -123,7 +123,7 @@ def _result(
         experiment.words,
         experiment.tallies,
     )
-    rows += experiment.summarise(rows) if experiment.summarise else []
+    rows += experiment.summarize(rows) if experiment.summarize else []
     return {
         "experiment": experiment.name,
         "title": experiment.title,

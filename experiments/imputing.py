@@ -1,7 +1,7 @@
 """Gaps of real tables filled by recall: nearer to what was there than the mean of the nearest rows, and as fast?
 
-Of every table, 30 % of what was observed is hidden, and each imputer fills it again. Columns are standardised before
-that, once for all imputers: nearest neighbours need it, and it makes the errors of columns comparable.
+Of every table, 30 % of what was observed is hidden, and each imputer fills it again. Columns are standardized before
+that, once for all imputers: nearest neighbors need it, and it makes the errors of columns comparable.
 """
 
 import time
@@ -63,7 +63,7 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 def run(cell: Row, quick: bool) -> list[Row]:
     generator = np.random.default_rng(cell["seed"])
     load, *counts = TABLES[cell["dataset"]]
-    truth = _standardised(generator.permutation(load())[: counts[quick]])
+    truth = _standardized(generator.permutation(load())[: counts[quick]])
     gapped, hidden = _hide(truth, generator)
     with threadpool_limits(1):
         # The first of a process also loads things.
@@ -95,7 +95,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     ]
 
 
-def summarise(rows: list[Row]) -> list[Row]:
+def summarize(rows: list[Row]) -> list[Row]:
     """The mean over tables, for each model."""
     models: dict[str, list[Row]] = {}
     for row in rows:
@@ -115,12 +115,12 @@ def _by_neighbors(count: int) -> KNNImputer:
     return KNNImputer(n_neighbors=count, keep_empty_features=True)
 
 
-def _standardised(table: Values) -> Values:
+def _standardized(table: Values) -> Values:
     """Columns of mean zero and standard deviation one by what was observed; those that are constant are left out."""
     spread = np.nanstd(table, axis=0)
     varied = spread > 0
-    standardised: Values = (table[:, varied] - np.nanmean(table[:, varied], axis=0)) / spread[varied]
-    return standardised
+    standardized: Values = (table[:, varied] - np.nanmean(table[:, varied], axis=0)) / spread[varied]
+    return standardized
 
 
 def _hide(truth: Values, generator: Generator) -> tuple[Values, NDArray[np.bool_]]:
@@ -154,12 +154,12 @@ EXPERIMENT = Experiment(
     keys=("dataset", "model"),
     metrics=METRICS,
     words=("chosen",),
-    summarise=summarise,
+    summarize=summarize,
     notes=(
         "`error_ratio` and `time_ratio` are against `KNNImputer` as it comes (n_neighbors=5), `error_ratio_tuned` "
         "against the `n_neighbors` among 2, 5, 10, 20, 50, 100, 200, 500 and 1000 that turned out best on the hidden "
-        "entries themselves, which favours it; the time of that one is of a single fill, without the search. All "
-        "imputers get the same standardised columns. `seconds` is fit and transform on one thread, the median of "
+        "entries themselves, which favors it; the time of that one is of a single fill, without the search. All "
+        "imputers get the same standardized columns. `seconds` is fit and transform on one thread, the median of "
         "three turns. digits: all 1797 rows, the 61 pixels that vary. adult: the six numeric columns, 5000 rows drawn "
         "anew for each seed. uji_indoorloc: the 271 access points that at least 1 % of the training fingerprints "
         "heard, 3000 fingerprints drawn anew for each seed; what was not heard counts as not observed, so 93 % is "

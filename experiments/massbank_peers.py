@@ -34,7 +34,7 @@ def stein_scott(patterns: Tensor, queries: Tensor) -> Tensor:
     def weight(mz: Tensor, share: Tensor) -> Tensor:
         return share**0.53 * (mz / 100) ** 1.3
 
-    return _over_matches(_normalised(patterns, weight), _normalised(queries, weight), lambda a, b: a * b)
+    return _over_matches(_normalized(patterns, weight), _normalized(queries, weight), lambda a, b: a * b)
 
 
 def rare_cosine(patterns: Tensor, queries: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def rare_cosine(patterns: Tensor, queries: Tensor) -> Tensor:
         often = torch.searchsorted(library, at + TOLERANCE) - torch.searchsorted(library, at - TOLERANCE)
         return share.sqrt() * torch.log(len(patterns) / often.clamp_min(1)).clamp_min(0).to(share)
 
-    return _over_matches(_normalised(patterns, weight), _normalised(queries, weight), lambda a, b: a * b)
+    return _over_matches(_normalized(patterns, weight), _normalized(queries, weight), lambda a, b: a * b)
 
 
 def matched_peaks(patterns: Tensor, queries: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ def explained_intensity(patterns: Tensor, queries: Tensor) -> Tensor:
     return _over_matches(patterns, queries, lambda a, b: a)
 
 
-def _normalised(spectra: Tensor, weight: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def _normalized(spectra: Tensor, weight: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Peaks with weights of their own, whose squares sum to one."""
     mz, share = spectra.chunk(2, dim=-1)
     weights = weight(mz, share)

@@ -1,4 +1,4 @@
-"""A Mahalanobis distance learned from the same pairs: neighbourhood components analysis. Rows must have no gaps.
+"""A Mahalanobis distance learned from the same pairs: neighborhood components analysis. Rows must have no gaps.
 
 It is scikit-learn's. metric-learn 0.7.0, which also has LMNN and ITML, does not run beside scikit-learn 1.8 and later:
 it passes `force_all_finite`, which is no longer an argument there.

@@ -25,14 +25,14 @@ class PerceptronMemory:
         for inputs, outputs in pairwise(sizes):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
         self.network = nn.Sequential(*layers[:-1])
-        optimiser = torch.optim.Adam(self.network.parameters(), lr=1e-3)
+        optimizer = torch.optim.Adam(self.network.parameters(), lr=1e-3)
         generator = Generator().manual_seed(seed)
         for _ in range(steps):
             pairs = variant.sample(patterns, 512, generator)
             loss = nn.functional.cross_entropy(self.network(pairs.queries), pairs.origins)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            optimizer.step()
 
     def retrieve(self, queries: Tensor) -> Tensor:
         return torch.softmax(self.network(queries), dim=-1) @ self.patterns

@@ -64,7 +64,7 @@ def _answered(name: str, draw: NirDraw, seed: int) -> Row:
     }
 
 
-def summarise(rows: list[Row]) -> list[Row]:
+def summarize(rows: list[Row]) -> list[Row]:
     """The mean over instruments. Calibration errors are of the queries of all instruments and draws."""
     groups: dict[tuple[int, str], list[Row]] = {}
     for row in rows:
@@ -124,7 +124,7 @@ EXPERIMENT = Experiment(
     metrics=METRICS,
     words=("chosen",),
     tallies=TALLIES,
-    summarise=summarise,
+    summarize=summarize,
     headline=headline,
     notes=(
         "Both instruments interpolated to 100 channels of their common range, every ordered pair of the seven "
@@ -132,7 +132,7 @@ EXPERIMENT = Experiment(
         "queries of samples that are in no pair, the same for 20 and 5 pairs. `debiased`: the mean difference of the "
         "pairs is taken off the queries. `derivative` is the correlation of first differences. PDS: raw or SNV, window "
         "and ridge are chosen by the mean reciprocal rank of left-out pairs. `SNV, debiased, NCA` is scikit-learn's "
-        "neighbourhood components analysis, whose classes are the origins; metric-learn 0.7.0 does not run beside "
+        "neighborhood components analysis, whose classes are the origins; metric-learn 0.7.0 does not run beside "
         "scikit-learn 1.8 and later, so LMNN and ITML are not here. `pairs_won` counts where `auto` is not behind the "
         "best baseline of that pair of instruments, `within_of_best` where it is at most .02 behind the best model by "
         "name, each of them the best after the fact; `best_simple_top1` is the mean of the one baseline that is best "

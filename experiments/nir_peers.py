@@ -53,7 +53,7 @@ def simple(draw: NirDraw) -> dict[str, Tensor]:
 
 
 def piecewise(draw: NirDraw) -> Tensor:
-    """PDS, piecewise direct standardisation: every channel of the library from a window of the query's channels.
+    """PDS, piecewise direct standardization: every channel of the library from a window of the query's channels.
 
     Raw or SNV, window and ridge are those that rank left-out pairs best, by their mean reciprocal rank.
     """
@@ -61,7 +61,7 @@ def piecewise(draw: NirDraw) -> Tensor:
     ranked = [_rank(draw, *setting) for setting in settings]
     features, window, ridge = settings[max(range(len(settings)), key=lambda at: ranked[at])]
     stored, pairs = features(draw.patterns), draw.pairs
-    moved = standardised(
+    moved = standardized(
         stored[pairs.origins], features(pairs.queries), features(draw.test.queries), window=window, ridge=ridge
     )
     return closeness(stored, moved).argmax(1)
@@ -72,14 +72,14 @@ def _rank(draw: NirDraw, features: Features, window: int, ridge: float) -> float
     total = 0.0
     for part in range(min(FOLDS, len(origins))):
         out = torch.arange(len(origins)) % FOLDS == part
-        moved = standardised(stored[origins[~out]], copies[~out], copies[out], window=window, ridge=ridge)
+        moved = standardized(stored[origins[~out]], copies[~out], copies[out], window=window, ridge=ridge)
         scores = closeness(stored, moved)
         right = scores.gather(1, origins[out][:, None])
         total += float((1 / (scores >= right).sum(1)).sum())
     return total / len(origins)
 
 
-def standardised(targets: Tensor, copies: Tensor, queries: Tensor, *, window: int, ridge: float) -> Tensor:
+def standardized(targets: Tensor, copies: Tensor, queries: Tensor, *, window: int, ridge: float) -> Tensor:
     """Queries as the library's instrument would have seen them, learned from copies (m, d) and their targets."""
     middle, shift = copies.double().mean(0), targets.double().mean(0)
     seen = _windows(copies.double() - middle, window).transpose(0, 1)  # (d, m, w)

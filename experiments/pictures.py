@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments.harness import Row
 
-COLOURS = {
+COLORS = {
     "M-Hop": "#8da0b6",
     "U-Hop": "#b6bcc6",
     "K-Hop": "#c9b79c",
@@ -54,7 +54,7 @@ def bars(rows: list[Row], path: Path, panel: Sequence[str], title: str) -> None:
         models = [row["model"] for row in group]
         heights = [row["accuracy"] for row in group]
         spread = [row.get("accuracy_std") or 0 for row in group]
-        axis.bar(models, heights, yerr=spread, color=[COLOURS[model] for model in models], width=0.72, capsize=2)
+        axis.bar(models, heights, yerr=spread, color=[COLORS[model] for model in models], width=0.72, capsize=2)
         for place, row in enumerate(group):
             if row.get("paper") is not None:
                 axis.plot([place - 0.36, place + 0.36], [row["paper"]] * 2, color="#222222", linewidth=1.6)
@@ -84,9 +84,9 @@ def radars(panels: dict[str, list[Row]], settings: list[str], path: Path, title:
             }
             values = [by_setting[setting] for setting in settings]
             style = (0, (1, 2)) if model == "Bayes" else "-"
-            axis.plot([*angles, angles[0]], [*values, values[0]], color=COLOURS[model], label=model, linestyle=style)
+            axis.plot([*angles, angles[0]], [*values, values[0]], color=COLORS[model], label=model, linestyle=style)
             if model == "A-Hop":
-                axis.fill(angles, values, color=COLOURS[model], alpha=0.08)
+                axis.fill(angles, values, color=COLORS[model], alpha=0.08)
         axis.set_xticks(angles, settings, fontsize=8)
         axis.tick_params(axis="x", pad=10)
         axis.set_ylim(0, 1)
@@ -106,11 +106,11 @@ def dots(rows: list[Row], path: Path, line: str, title: str) -> None:
         group = [row for row in rows if row["model"] == model]
         places = [-lines.index(row[line]) for row in group]
         size = 70 if model == "auto" else 36
-        axis.scatter([row["accuracy"] for row in group], places, s=size, color=COLOURS[model], label=model, zorder=3)
+        axis.scatter([row["accuracy"] for row in group], places, s=size, color=COLORS[model], label=model, zorder=3)
     ceilings = {row[line]: row["bayes"] for row in rows if row.get("bayes") is not None}
     for name, height in ceilings.items():
         place = -lines.index(name)
-        axis.plot([height] * 2, [place - 0.32, place + 0.32], color=COLOURS["Bayes"], linewidth=1.6, zorder=2)
+        axis.plot([height] * 2, [place - 0.32, place + 0.32], color=COLORS["Bayes"], linewidth=1.6, zorder=2)
     axis.set_yticks([-place for place in range(len(lines))], lines, fontsize=9)
     axis.grid(axis="y", color="#e6e6e6", zorder=0)
     axis.set_xlim(0, 1.02)
@@ -130,9 +130,9 @@ def curves(rows: list[Row], path: Path, over: str, title: str) -> None:
         places, heights = [row[over] for row in group], [row["accuracy"] for row in group]
         spread = [row.get("accuracy_std") or 0 for row in group]
         width = 2.4 if model == "auto" else 1.2
-        axis.errorbar(places, heights, spread, color=COLOURS[model], label=model, linewidth=width, marker="o", ms=3)
+        axis.errorbar(places, heights, spread, color=COLORS[model], label=model, linewidth=width, marker="o", ms=3)
     ceiling = sum(row["bayes"] for row in rows) / len(rows)
-    axis.axhline(ceiling, color=COLOURS["Bayes"], linestyle=(0, (4, 3)), linewidth=1, label="Bayes ceiling")
+    axis.axhline(ceiling, color=COLORS["Bayes"], linestyle=(0, (4, 3)), linewidth=1, label="Bayes ceiling")
     axis.set_xscale("log")
     ticks = sorted({row[over] for row in rows})
     axis.set_xticks(ticks, [str(tick) for tick in ticks], fontsize=8)
@@ -155,7 +155,7 @@ def waits(rows: list[Row], path: Path, title: str) -> None:
         for setting in dict.fromkeys(row["setting"] for row in rows):
             group = [row for row in rows if row["setting"] == setting]
             places, heights = [row["patterns"] for row in group], [row[key] for row in group]
-            axis.plot(places, heights, color=COLOURS[setting], label=setting, linewidth=1.6, marker="o", ms=3)
+            axis.plot(places, heights, color=COLORS[setting], label=setting, linewidth=1.6, marker="o", ms=3)
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
@@ -181,8 +181,8 @@ def diagonals(rows: list[Row], path: Path, panel: str, title: str) -> None:
             bins = [each for each in zip(row["count"], row["said"], row["hits"], strict=True) if each[0]]
             said, came = [said / count for count, said, _ in bins], [hits / count for count, _, hits in bins]
             sizes = [6 + 160 * count / sum(row["count"]) for count, _, _ in bins]
-            axis.plot(said, came, color=COLOURS[row["model"]], linewidth=1)
-            axis.scatter(said, came, s=sizes, color=COLOURS[row["model"]], label=f"{row['model']}, {row['ece']:.3f}")
+            axis.plot(said, came, color=COLORS[row["model"]], linewidth=1)
+            axis.scatter(said, came, s=sizes, color=COLORS[row["model"]], label=f"{row['model']}, {row['ece']:.3f}")
         axis.set_title(name.replace(", ", "\n", 1), fontsize=9)
         axis.set_xlabel("said", fontsize=9)
         axis.spines[["top", "right"]].set_visible(False)

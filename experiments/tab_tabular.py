@@ -75,7 +75,7 @@ EXPERIMENT = Experiment(
     run=run,
     keys=("dataset", "model", "paper"),
     metrics=("accuracy", "auc", "seconds"),
-    summarise=means,
+    summarize=means,
     notes=(
         f"Each seed sets {TEST_SHARE:.0%} of the rows aside for testing. Every model gets the same budget: {SETTINGS} "
         f"settings drawn from its space, judged by their AUC in {FOLDS}-fold cross-validation on {FEW_ROWS} training "

@@ -9,7 +9,7 @@ from experiments.tables import TABLES, means, ours, split
 PARTS: dict[str, dict[str, Any]] = {
     "as it comes": {},
     "one network": {"n_members": 1},
-    "columns standardised, not cut": {"intervals": None},
+    "columns standardized, not cut": {"intervals": None},
     "no embedding": {"embedding": None},
     "prototypes stay where they start": {"learn_prototypes": False},
     "prototypes start at clusters": {"init": "kmeans"},
@@ -42,7 +42,7 @@ EXPERIMENT = Experiment(
     run=run,
     keys=("dataset", "model"),
     metrics=("accuracy", "auc", "seconds"),
-    summarise=means,
+    summarize=means,
     notes=(
         "The splits of `tab_tabular`, no tuning: `PrototypeClassifier` with its defaults but four members, and one "
         "thing changed in each line. `seconds` is fitting and answering on one thread."

@@ -58,7 +58,7 @@ def _fixed(patterns: Tensor) -> dict[str, ahop.AssociativeMemory]:
     }
 
 
-def summarise(rows: list[Row]) -> list[Row]:
+def summarize(rows: list[Row]) -> list[Row]:
     """The mean over corruptions, for each model."""
     models: dict[str, list[float]] = {}
     for row in rows:
@@ -71,7 +71,7 @@ def summarise(rows: list[Row]) -> list[Row]:
 
 def draw(rows: list[Row], path: Path) -> None:
     kept = [row for row in rows if row["model"] != BEST]
-    dots(kept, path, line="corruption", title="Top-1 accuracy under corruption that nobody parametrised")
+    dots(kept, path, line="corruption", title="Top-1 accuracy under corruption that nobody parametrized")
 
 
 EXPERIMENT = Experiment(
@@ -83,10 +83,10 @@ EXPERIMENT = Experiment(
     keys=("corruption", "model"),
     metrics=("accuracy",),
     words=("chosen",),
-    summarise=summarise,
+    summarize=summarize,
     draw=draw,
     notes=(
         "400 test queries a seed. `best fixed` takes the best of the four metrics for each corruption and seed after "
-        "looking at the test queries, which favours it; `auto` chooses on its pairs."
+        "looking at the test queries, which favors it; `auto` chooses on its pairs."
     ),
 )

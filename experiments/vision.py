@@ -49,7 +49,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Data:
-    """Pictures (n, 3, side, side), each colour with mean zero and standard deviation one over those to learn from."""
+    """Pictures (n, 3, side, side), each color with mean zero and standard deviation one over those to learn from."""
 
     train: Tensor
     train_labels: Tensor
@@ -70,8 +70,8 @@ class Data:
             train, labels = train[: -recipe.tests], labels[: -recipe.tests]
         train, labels = train[: recipe.pictures].float(), labels[: recipe.pictures]
         test, test_labels = test[: recipe.tests].float(), test_labels[: recipe.tests]
-        centre, spread = train.mean(dim=(0, 2, 3), keepdim=True), train.std(dim=(0, 2, 3), keepdim=True)
-        scaled = ((train - centre) / spread, labels, (test - centre) / spread, test_labels)
+        center, spread = train.mean(dim=(0, 2, 3), keepdim=True), train.std(dim=(0, 2, 3), keepdim=True)
+        scaled = ((train - center) / spread, labels, (test - center) / spread, test_labels)
         return cls(*scaled, len(images.class_names))
 
 

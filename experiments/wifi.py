@@ -93,7 +93,7 @@ def _placed(found: Tensor, draw: WifiDraw) -> Row:
     }
 
 
-def summarise(rows: list[Row]) -> list[Row]:
+def summarize(rows: list[Row]) -> list[Row]:
     """The mean over phones for each model. Calibration errors are of the queries of all phones and draws."""
     models: dict[str, list[Row]] = {}
     for row in rows:
@@ -142,7 +142,7 @@ EXPERIMENT = Experiment(
     metrics=METRICS_SHOWN,
     words=("chosen",),
     tallies=TALLIES,
-    summarise=summarise,
+    summarize=summarize,
     headline=headline,
     notes=(
         "Patterns: a point of the map is building, floor and coordinates rounded to 0.1 m; the mean of its visits, NaN "
@@ -151,7 +151,7 @@ EXPERIMENT = Experiment(
         "validation campaign, of which 15 for each phone are pairs with the nearest point of the same floor. "
         "`top1` is the point itself, `metres` from the first answer to the truth on the map, `floor` how often floor "
         "and building are right. `offset`: the median of copy less pattern over the pairs of a phone is taken off its "
-        "queries. Sørensen, cosine and NCA are of powed features. NCA is scikit-learn's neighbourhood components "
+        "queries. Sørensen, cosine and NCA are of powed features. NCA is scikit-learn's neighborhood components "
         "analysis, whose classes are the points; metric-learn 0.7.0 does not run beside scikit-learn 1.8 and later. "
         "nan_euclidean is the metric of scikit-learn's `NearestNeighbors`: what only one side heard does not count, so "
         "that a point with one station in common can be nearest. `ece`: 15 bins of equal width, the queries of all "

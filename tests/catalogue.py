@@ -67,7 +67,7 @@ def moved_mixture(
     variant.bias.copy_(0.5 * torch.randn(dimensions, generator=generator))
     variant.std.copy_(_uniform(variant.std, 0.2, 1.0, generator))
     variant.outlier_rate.copy_(_uniform(variant.outlier_rate, 0.05, 0.5, generator))
-    variant.centre.copy_(0.5 * torch.randn(dimensions, generator=generator))
+    variant.center.copy_(0.5 * torch.randn(dimensions, generator=generator))
     variant.scale.copy_(_uniform(variant.scale, 0.5, 2.0, generator))
     variant.population.copy_(_rising(variant.population, generator))
     variant.outliers.ends.copy_(torch.tensor([-2.5, 2.0]))
@@ -86,7 +86,7 @@ def moved_nuisance(dimensions: int) -> ahop.NuisanceVariant:
     variant.std.copy_(_uniform(variant.std, 0.2, 1.0, generator))
     variant.directions.copy_(0.4 * torch.randn(variant.directions.shape, generator=generator))
     variant.gain_std.fill_(0.3)
-    variant.centre.copy_(0.5 * torch.randn(dimensions, generator=generator))
+    variant.center.copy_(0.5 * torch.randn(dimensions, generator=generator))
     variant.spread.copy_(_uniform(variant.spread, 0.5, 1.5, generator))
     return variant
 
@@ -337,7 +337,7 @@ SOLVERS: dict[str, Solver] = {
 
 def moved_detector() -> ahop.UnknownDetector:
     detector = ahop.UnknownDetector(0.1)
-    detector.centre.copy_(torch.tensor([1.0, 2.0, -1.0, 0.5]))
+    detector.center.copy_(torch.tensor([1.0, 2.0, -1.0, 0.5]))
     detector.scale.copy_(torch.tensor([2.0, 1.0, 3.0, 0.5]))
     detector.slopes.copy_(torch.tensor([1.0, 2.0, -0.5, 0.2]))
     detector.offset.fill_(0.3)

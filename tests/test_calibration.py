@@ -253,8 +253,8 @@ def test_a_rival_may_stand_for_several(times: int) -> None:
 
 def clustered(count: int) -> Tensor:
     """Few rivals are close, and hardly any of these is drawn."""
-    centres = torch.randn(count // 200, 16)
-    places = centres[torch.randint(len(centres), (count,))] + 0.5 * torch.randn(count, 16)
+    centers = torch.randn(count // 200, 16)
+    places = centers[torch.randint(len(centers), (count,))] + 0.5 * torch.randn(count, 16)
     return torch.tanh(1.5 * places @ torch.randn(16, 64) / 4 + 0.3 * torch.randn(count, 64))
 
 

@@ -38,7 +38,7 @@ def test_the_nearest_pattern_has_the_smallest_distance(case: Problem) -> None:
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e4])
-def test_a_large_common_offset_changes_no_neighbour(offset: float) -> None:
+def test_a_large_common_offset_changes_no_neighbor(offset: float) -> None:
     patterns = torch.randn(100, 8) + offset
     assert torch.equal(nearest(patterns, patterns), torch.arange(100))
 
@@ -46,12 +46,12 @@ def test_a_large_common_offset_changes_no_neighbour(offset: float) -> None:
 @pytest.mark.parametrize(
     ("scale", "dtype"), [(1e-15, torch.float32), (1e15, torch.float32), (1e-30, torch.float64), (1e30, torch.float64)]
 )
-def test_the_scale_changes_no_neighbour(scale: float, dtype: torch.dtype) -> None:
+def test_the_scale_changes_no_neighbor(scale: float, dtype: torch.dtype) -> None:
     patterns = scale * torch.randn(100, 8, dtype=dtype)
     assert torch.equal(nearest(patterns, patterns), torch.arange(100))
 
 
-def test_neighbours_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbors_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     case = problem(batch=7)
     whole = nearest(case.patterns, case.queries)
     monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (1,))

@@ -213,7 +213,7 @@ def test_tiny_imagenet_as_a_subset_says_so(data_folder: Path) -> None:
     assert len(tiny.class_names) == 200
     assert tiny.class_names[0] == "Egyptian cat"
     every = np.concatenate([tiny.train, tiny.test])
-    assert (every == every[:, :1]).all((1, 2, 3)).sum() >= 99  # the grey ones have three channels too
+    assert (every == every[:, :1]).all((1, 2, 3)).sum() >= 99  # the gray ones have three channels too
     assert re.match("A subset", tiny.notes[0])
 
 
@@ -288,7 +288,7 @@ def test_loading_is_quick(name: str, seconds: float, data_folder: Path) -> None:
 @pytest.mark.parametrize("source", datasets.SOURCES.values(), ids=lambda source: source.name)
 def test_the_facts_of_a_source_are_in_order(source: Source) -> None:
     assert source.title
-    assert source.licence
+    assert source.license
     assert source.citation
     fetched = [edition for edition in source.editions if edition.downloads]
     assert bool(fetched) != bool(source.by_hand)
@@ -1118,11 +1118,11 @@ def test_cifar100_is_read_from_its_archive_with_fine_or_coarse_labels(
         datasets.load_cifar100(tmp_path / "loose")
 
 
-def jpeg(colour: tuple[int, int, int] | int, side: int = 64) -> bytes:
+def jpeg(color: tuple[int, int, int] | int, side: int = 64) -> bytes:
     from PIL import Image
 
     buffer = io.BytesIO()
-    Image.new("L" if isinstance(colour, int) else "RGB", (side, side), colour).save(buffer, "JPEG")
+    Image.new("L" if isinstance(color, int) else "RGB", (side, side), color).save(buffer, "JPEG")
     return buffer.getvalue()
 
 
@@ -1540,8 +1540,8 @@ MOLECULE = "M,c," + ",".join(["1"] * 166)
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (f"{MOLECULE},1.\n{MOLECULE},0.\n", "must all be labelled"),
-        (f"{MOLECULE},2.\n", "must all be labelled"),
+        (f"{MOLECULE},1.\n{MOLECULE},0.\n", "must all be labeled"),
+        (f"{MOLECULE},2.\n", "must all be labeled"),
         (f"{MOLECULE},1.\n{MOLECULE}\n", "line 2: 169 cells were expected; got 168"),
         (f"{MOLECULE},1.\n{MOLECULE.replace(',1,1', ',1,x', 1)},1.\n", "line 2: `f2` must be a number; got 'x'"),
     ],

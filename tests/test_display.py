@@ -118,7 +118,7 @@ def test_effects_are_what_the_log_odds_lose_without_the_prototype(form: dict[str
         assert display.rank_effects == {}
 
 
-def test_with_its_normalised_likeness_at_zero_a_prototype_says_nothing() -> None:
+def test_with_its_normalized_likeness_at_zero_a_prototype_says_nothing() -> None:
     """A prototype that the others agree with on average has no effect; one alone has none either."""
     model, row = fitted(n_members=1, n_prototypes=1), wines()[0].iloc[[0]]
     assert_array_equal(PrototypeDisplay.from_estimator(model, row).effects, [0.0])

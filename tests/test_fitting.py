@@ -103,7 +103,7 @@ def test_the_optimum_is_flat(name: str) -> None:
 
 
 @every_linear_similarity
-def test_no_neighbour_of_the_optimum_is_lower(name: str) -> None:
+def test_no_neighbor_of_the_optimum_is_lower(name: str) -> None:
     pairs = VARIANT.sample(patterns(dtype=torch.float64), 400)
     memory = ahop.AssociativeMemory(patterns(dtype=torch.float64), LINEAR[name]())
     fitted = ahop.fit(memory, pairs=pairs, solver=ahop.ConvexSolver(smoothness=0.0), progress=False)

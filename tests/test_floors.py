@@ -21,10 +21,8 @@ pytest.importorskip("lance")
 pytest.importorskip("faiss")
 
 COUNT, DIMENSIONS, FLOOR = 90, 6, 0.25
-COLOURS = ["red", "green", "blue"] * (COUNT // 3)
-every_filter = pytest.mark.parametrize(
-    "where", [None, {"colour": "red"}, {"colour": ["red", "blue"]}, {"colour": "no"}]
-)
+COLORS = ["red", "green", "blue"] * (COUNT // 3)
+every_filter = pytest.mark.parametrize("where", [None, {"color": "red"}, {"color": ["red", "blue"]}, {"color": "no"}])
 
 
 def patterns() -> Tensor:
@@ -48,8 +46,8 @@ def fitted() -> ahop.AssociativeMemory:
 
 
 def rows_that_pass(where: dict[str, Any] | None) -> Tensor:
-    asked = None if where is None else where["colour"]
-    return torch.tensor([row for row, colour in enumerate(COLOURS) if asked is None or colour in asked])
+    asked = None if where is None else where["color"]
+    return torch.tensor([row for row, color in enumerate(COLORS) if asked is None or color in asked])
 
 
 def assert_answers_as_those_that_pass(answer: ahop.Recall[Tensor], where: dict[str, Any] | None, k: int) -> None:
@@ -68,7 +66,7 @@ def assert_answers_as_those_that_pass(answer: ahop.Recall[Tensor], where: dict[s
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("store") / "table"
-    return create_store(folder, floored(patterns()), metadata={"colour": COLOURS}, fragment_rows=40)
+    return create_store(folder, floored(patterns()), metadata={"color": COLORS}, fragment_rows=40)
 
 
 # The formula.
@@ -119,7 +117,7 @@ def test_blocks_of_patterns_do_not_change_the_floor(monkeypatch: pytest.MonkeyPa
 @every_filter
 @pytest.mark.parametrize("k", [1, 4, 40])
 def test_an_index_answers_as_the_memory(where: dict[str, Any] | None, k: int) -> None:
-    index = ahop.index(floored(patterns()), metadata={"colour": COLOURS})
+    index = ahop.index(floored(patterns()), metadata={"color": COLORS})
     assert_answers_as_those_that_pass(index.recall(queries(), k, where=where), where, k)
 
 
@@ -178,7 +176,7 @@ def test_shards_answer_as_the_memory(store: Store, where: dict[str, Any] | None,
 @every_filter
 def test_shards_without_a_lifting_answer_as_the_memory(where: dict[str, Any] | None, tmp_path: Path) -> None:
     memory = ahop.AssociativeMemory(patterns(), ahop.ManhattanSimilarity(), Softmax(5.0, FLOOR))
-    store = create_store(tmp_path / "table", memory, metadata={"colour": COLOURS}, fragment_rows=40)
+    store = create_store(tmp_path / "table", memory, metadata={"color": COLORS}, fragment_rows=40)
     rows = rows_that_pass(where)
     with LocalCluster(store, 2) as shards:
         answer = shards.recall(queries(), 3, where=where)

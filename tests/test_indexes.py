@@ -22,7 +22,7 @@ from ahop.errors import (
     UnsupportedError,
 )
 from ahop.indexes import Engine, ExactEngine, FaissEngine, Index, index, load_index, save_index, tune
-from ahop.indexes.engines.clustering import Centres
+from ahop.indexes.engines.clustering import Centers
 from ahop.indexes.engines.faiss import KINDS
 from ahop.indexes.mips import GEOMETRIES
 from ahop.indexes.reranking import lifted, paired_scores
@@ -75,13 +75,13 @@ def test_an_exact_index_is_a_product_and_its_best(case: Problem, k: int, beta: f
 
 @pytest.mark.parametrize("by_distance", [True, False])
 @pytest.mark.parametrize("count", [1, 7, 60, 900])
-def test_rows_go_to_the_nearest_centre_that_few_groups_hold(count: int, by_distance: bool) -> None:
+def test_rows_go_to_the_nearest_center_that_few_groups_hold(count: int, by_distance: bool) -> None:
     rows = torch.tanh(torch.randn(3000, 4) @ torch.randn(4, 12))
-    centres = Centres.of(rows, count)
-    assert sum(centres.sizes) == len(centres)
-    assert len(centres) == pytest.approx(count, abs=max(1, 0.05 * count))
-    apart = torch.cdist(rows, centres.points).square() if by_distance else -(rows @ centres.points.mT)
-    chosen = apart.gather(-1, centres.nearest(rows, by_distance).unsqueeze(-1)).squeeze(-1)
+    centers = Centers.of(rows, count)
+    assert sum(centers.sizes) == len(centers)
+    assert len(centers) == pytest.approx(count, abs=max(1, 0.05 * count))
+    apart = torch.cdist(rows, centers.points).square() if by_distance else -(rows @ centers.points.mT)
+    chosen = apart.gather(-1, centers.nearest(rows, by_distance).unsqueeze(-1)).squeeze(-1)
     assert float((chosen <= apart.amin(-1) + 1e-4).double().mean()) >= (1.0 if count <= 60 else 0.97)
 
 
@@ -242,18 +242,18 @@ def test_the_mass_outside_is_exact_where_all_rows_were_drawn_and_close_elsewhere
 
 
 def test_rows_are_added_removed_and_filtered(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
-    colours = np.array(["red", "green"])[np.arange(2000) % 2]
-    built = index(memory, metadata={"colour": colours})
-    answer = built.recall(pairs.queries, k=2, where={"colour": "red"})
+    colors = np.array(["red", "green"])[np.arange(2000) % 2]
+    built = index(memory, metadata={"color": colors})
+    answer = built.recall(pairs.queries, k=2, where={"color": "red"})
     assert bool((answer.indices % 2 == 0).all())
     assert bool((built.recall(pairs.queries, where=torch.arange(3)).indices < 3).all())
     gone = built.recall(pairs.queries[:1]).indices[0]
     built.remove(gone)
     assert len(built) == 1999
     assert int(built.recall(pairs.queries[:1]).indices) != int(gone)
-    rows = built.add(pairs.queries[:2], metadata={"colour": ["blue", "blue"]})
+    rows = built.add(pairs.queries[:2], metadata={"color": ["blue", "blue"]})
     assert rows.tolist() == [2000, 2001]
-    only = built.recall(pairs.queries[:2], k=3, where={"colour": {"blue", "none"}})
+    only = built.recall(pairs.queries[:2], k=3, where={"color": {"blue", "none"}})
     assert only.indices[:, -1].tolist() == [-1, -1]
     assert sorted(only.indices[0, :2].tolist()) == [2000, 2001]
     assert_close(only.posterior.sum(-1), torch.ones(2))
@@ -262,7 +262,7 @@ def test_rows_are_added_removed_and_filtered(memory: ahop.AssociativeMemory, pai
 
 def test_what_does_not_fit_is_said(memory: ahop.AssociativeMemory, exact: Index) -> None:
     with pytest.raises(ShapeError, match="one for each row"):
-        index(memory, metadata={"colour": [1, 2]})
+        index(memory, metadata={"color": [1, 2]})
     with pytest.raises(InvalidValueError, match="the columns are"):
         exact.recall(memory.patterns[:1], where={"size": 3})
     with pytest.raises(InvalidValueError, match="the columns"):

@@ -109,7 +109,7 @@ def known(signs: bool = False, own_units: bool = False, outliers: float = 0.2, m
     variant.bias.copy_(bias * units)
     variant.std.copy_((0.15 + 0.1 * torch.rand(DIMENSIONS, generator=generator)) * units)
     variant.outlier_rate.fill_(outliers)
-    variant.centre.copy_(torch.zeros(DIMENSIONS) if signs else variant.bias)
+    variant.center.copy_(torch.zeros(DIMENSIONS) if signs else variant.bias)
     variant.scale.copy_(2 * units)
     variant.missingness.base.fill_(log(missing / (1 - missing)))
     return Known(variant, patterns, units)
@@ -168,7 +168,7 @@ def test_a_gain_of_one_stays_one() -> None:
 
 def test_outlier_that_is_not_shifted_along_does_not_pull_the_bias() -> None:
     truth = known()
-    truth.variant.centre.zero_()
+    truth.variant.center.zero_()
     assert truth.error("bias", truth.fit(512)) < 0.06
 
 

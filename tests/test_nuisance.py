@@ -36,7 +36,7 @@ def variant(dimensions: int, rank: int = 3, noise: float = 0.1, gain: float = 0.
     made.directions[:, 1] = 0.3 * torch.linspace(-1, 1, dimensions)
     made.directions[:, 2:] = 0.4 * random(dimensions, rank, seed=3)
     made.gain_std.fill_(gain)
-    made.centre.copy_(random(dimensions, seed=4))
+    made.center.copy_(random(dimensions, seed=4))
     made.spread.copy_(0.5 + random(dimensions, seed=5).abs())
     return made
 
@@ -44,8 +44,8 @@ def variant(dimensions: int, rank: int = 3, noise: float = 0.1, gain: float = 0.
 def dense(model: NuisanceVariant, pattern: Tensor, query: Tensor) -> Tensor:
     """The definition, with matrices of d x d."""
     holes, seen = pattern.isnan(), ~query.isnan()
-    mean = torch.where(holes, model.centre, pattern)
-    gain = mean - model.centre
+    mean = torch.where(holes, model.center, pattern)
+    gain = mean - model.center
     covariance = torch.diag(model.std.square() + holes * model.spread.square())
     covariance = covariance + model.directions @ model.directions.mT
     covariance = covariance + model.gain_std.square() * torch.outer(gain, gain)
@@ -93,7 +93,7 @@ def test_blocks_of_queries_give_the_same_as_all_at_once(monkeypatch: pytest.Monk
 def test_the_background_is_a_gaussian_without_a_pattern(share: float) -> None:
     model, queries = variant(6), with_holes(random(5, 6, seed=7), share)
     covariance = torch.diag(model.std.square() + model.spread.square()) + model.directions @ model.directions.mT
-    mean = model.centre + model.bias
+    mean = model.center + model.bias
     for query, found in zip(queries, model.log_background(queries), strict=True):
         seen = ~query.isnan()
         if bool(seen.any()):
@@ -120,8 +120,8 @@ def test_as_a_similarity_it_is_the_evidence_gaps_and_all() -> None:
 
 def test_evidence_tells_the_copies_of_a_pattern_from_strangers() -> None:
     model = variant(20, gain=0.1)
-    patterns = model.centre + model.spread * random(30, 20, seed=6)
-    strangers = model.centre + model.spread * random(30, 20, seed=8)
+    patterns = model.center + model.spread * random(30, 20, seed=6)
+    strangers = model.center + model.spread * random(30, 20, seed=8)
     generator = Generator().manual_seed(0)
     copies, others = (model.corrupt(originals, generator) for originals in (patterns, strangers))
     assert bool((model.evidence(patterns, copies).diagonal() > 0).all())
@@ -220,7 +220,7 @@ def test_other_numbers_of_dimensions_are_refused() -> None:
 def test_samples_have_the_mean_and_the_covariance_they_should() -> None:
     model, original = variant(5), random(5, seed=6)
     samples = model.corrupt(original.expand(200_000, -1), Generator().manual_seed(0))
-    gain = original - model.centre
+    gain = original - model.center
     covariance = torch.diag(model.std.square()) + model.directions @ model.directions.mT
     covariance = covariance + model.gain_std.square() * torch.outer(gain, gain)
     assert_close(samples.mean(0), original + model.bias, rtol=0, atol=0.02)
@@ -238,7 +238,7 @@ def test_samples_keep_the_dtype_and_the_holes() -> None:
 
 
 def pairs(model: NuisanceVariant, count: int, missing: float = 0.0) -> tuple[Tensor, Tensor]:
-    originals = model.centre + model.spread * random(count, model.dimensions, seed=11)
+    originals = model.center + model.spread * random(count, model.dimensions, seed=11)
     copies = model.corrupt(originals, Generator().manual_seed(12))
     return with_holes(originals, missing / 2, seed=13), with_holes(copies, missing, seed=14)
 
@@ -250,7 +250,7 @@ def test_many_pairs_give_back_what_made_them(missing: float) -> None:
     assert_close(fitted.bias, truth.bias, rtol=0, atol=0.1)
     assert_close(fitted.std, truth.std, rtol=0.2, atol=0.01)
     assert_close(fitted.gain_std, truth.gain_std, rtol=0.1, atol=0)
-    assert_close(fitted.centre, truth.centre, rtol=0, atol=0.15)
+    assert_close(fitted.center, truth.center, rtol=0, atol=0.15)
     assert_close(fitted.spread, truth.spread, rtol=0.1, atol=0)
     expected, found = (model.directions @ model.directions.mT for model in (truth, fitted))
     assert float((found - expected).norm() / expected.norm()) < 0.15
@@ -290,14 +290,14 @@ def test_a_pair_of_weight_two_counts_as_two_and_one_of_weight_zero_not_at_all() 
     weighted = fit_nuisance(originals, copies, weights=weights)
     rows = torch.cat([torch.arange(10), torch.arange(30)])
     repeated = fit_nuisance(originals[rows], copies[rows])
-    for name in ("bias", "centre", "spread"):
+    for name in ("bias", "center", "spread"):
         assert_close(getattr(weighted, name), getattr(repeated, name), rtol=1e-2, atol=1e-2)
 
 
 def test_units_do_not_matter() -> None:
     originals, copies = pairs(variant(6, rank=1), 30)
     plain, scaled = fit_nuisance(originals, copies), fit_nuisance(1e9 * originals, 1e9 * copies)
-    for name in ("bias", "std", "centre", "spread"):
+    for name in ("bias", "std", "center", "spread"):
         assert_close(1e9 * getattr(plain, name), getattr(scaled, name), rtol=1e-4, atol=1.0)
     assert_close(plain.gain_std, scaled.gain_std, rtol=1e-4, atol=1e-6)
 
@@ -389,9 +389,9 @@ def both_instruments(folder: Path, stored: str, other: str) -> tuple[Tensor, Ten
     return torch.stack([first[sample] for sample in samples])[:, common], resampled
 
 
-def standardised(values: Tensor) -> Tensor:
-    centred = values - values.mean(-1, keepdim=True)
-    return centred / centred.square().sum(-1, keepdim=True).sqrt()
+def standardized(values: Tensor) -> Tensor:
+    centered = values - values.mean(-1, keepdim=True)
+    return centered / centered.square().sum(-1, keepdim=True).sqrt()
 
 
 @pytest.mark.slow
@@ -406,7 +406,7 @@ def test_twenty_pairs_teach_a_real_instrument(data_folder: Path, other: str, lea
         fitted = fit_nuisance(patterns[known], queries[known])
         scores = [
             fitted.log_likelihood(patterns, queries[new]),
-            standardised(queries[new]) @ standardised(patterns).mT,
+            standardized(queries[new]) @ standardized(patterns).mT,
             -torch.cdist(queries[new] - bias, patterns),
         ]
         shares.append([float((each.argmax(-1) == new).double().mean()) for each in scores])

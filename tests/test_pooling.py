@@ -382,9 +382,9 @@ def names_for(rows: Tensor, gaps: float = 0.0) -> list[str]:
 def smooth(count: int = 40, dimensions: int = 60, seed: int = 0) -> Tensor:
     """Bumps of spectra."""
     generator = torch.Generator().manual_seed(seed)
-    places, centres = torch.linspace(0, 1, dimensions), torch.rand(count, 3, 1, generator=generator)
+    places, centers = torch.linspace(0, 1, dimensions), torch.rand(count, 3, 1, generator=generator)
     heights = torch.rand(count, 3, 1, generator=generator)
-    return (heights * torch.exp(-((places - centres) ** 2) / 0.02)).sum(1)
+    return (heights * torch.exp(-((places - centers) ** 2) / 0.02)).sum(1)
 
 
 def begins(names: list[str], *beginnings: str) -> bool:

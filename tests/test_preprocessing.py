@@ -131,7 +131,7 @@ def test_rows_at_the_points_of_their_grid_stay_as_they_are(seed: int, points: in
     assert resample(rows[:0], grid, grid).shape == (0, points)
 
 
-def test_between_a_gap_and_its_neighbour_nothing_was_observed() -> None:
+def test_between_a_gap_and_its_neighbor_nothing_was_observed() -> None:
     found = resample(torch.tensor([[1.0, torch.nan, 3.0, 4.0]]), [0, 1, 2, 3], [0.0, 0.5, 1.5, 2.0, 2.5, 3.5])
     assert torch.equal(found.isnan(), torch.tensor([[False, True, True, False, False, True]]))
     assert found[0, 4] == 3.5

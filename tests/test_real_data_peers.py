@@ -5,7 +5,7 @@ import pytest
 import torch
 from experiments.massbank_peers import entropy_similarity, root_cosine
 from experiments.massbank_protocol import MOST_PEAKS, cleaned
-from experiments.nir_peers import standardised
+from experiments.nir_peers import standardized
 from experiments.wifi_peers import offsets_off, powed, sorensen
 from experiments.wifi_protocol import Places, WifiDraw, nearest_points
 from ms_entropy import calculate_entropy_similarity
@@ -78,8 +78,8 @@ def test_the_nearest_point_is_on_the_same_floor() -> None:
     assert nearest_points(places, asked).tolist() == [1]
 
 
-def test_piecewise_standardisation_undoes_a_gain_an_offset_and_a_shift_of_channels() -> None:
+def test_piecewise_standardization_undoes_a_gain_an_offset_and_a_shift_of_channels() -> None:
     spectra = torch.randn(40, 30, generator=torch.Generator().manual_seed(0)).cumsum(-1)
     copies = 2 * spectra.roll(1, dims=-1) + 3
-    moved = standardised(spectra[:30], copies[:30], copies[30:], window=1, ridge=1e-9)
+    moved = standardized(spectra[:30], copies[:30], copies[30:], window=1, ridge=1e-9)
     assert torch.allclose(moved[:, :-1], spectra[30:, :-1], atol=1e-3)

@@ -115,7 +115,7 @@ def test_what_has_no_address_says_where_it_is_from_and_never_fetches(name: str, 
     }
     assert not source.page
     assert not any(edition.downloads for edition in source.editions)
-    assert source.licence.startswith(f"To be read at the source: {origin[name]}")
+    assert source.license.startswith(f"To be read at the source: {origin[name]}")
     with pytest.raises(DataNotFoundError, match=origin[name]):
         getattr(datasets, f"load_{name}")(tmp_path, download=True)
 

@@ -60,7 +60,7 @@ def fitted() -> ahop.AssociativeMemory:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return create_store(tmp_path / "table", euclidean(patterns()), metadata={"colour": ["red", "green"] * 30})
+    return create_store(tmp_path / "table", euclidean(patterns()), metadata={"color": ["red", "green"] * 30})
 
 
 def of_table(store: Store) -> list[int]:
@@ -144,53 +144,53 @@ def test_parts_of_a_table_are_memories(tmp_path: Path) -> None:
 def test_rows_are_added_changed_and_removed(store: Store) -> None:
     more = patterns(3, seed=5)
     more[1, 2] = torch.nan
-    assert store.add(more, metadata={"colour": ["blue"] * 3}).tolist() == [60, 61, 62]
+    assert store.add(more, metadata={"color": ["blue"] * 3}).tolist() == [60, 61, 62]
     assert store.recall(more).indices.squeeze(-1).tolist() == [60, 61, 62]
-    store.upsert(more.flip(0), torch.tensor([60, 61, 99]), metadata={"colour": ["grey"] * 3})
+    store.upsert(more.flip(0), torch.tensor([60, 61, 99]), metadata={"color": ["gray"] * 3})
     assert store.recall(more[2:]).indices.item() in (60, 62)
     assert len(store) == 64
-    assert store.add(more[:1], ids=np.array([70]), metadata={"colour": ["blue"]}).tolist() == [70]
-    assert store.add(more[:1], metadata={"colour": ["blue"]}).tolist() == [100]
+    assert store.add(more[:1], ids=np.array([70]), metadata={"color": ["blue"]}).tolist() == [70]
+    assert store.add(more[:1], metadata={"color": ["blue"]}).tolist() == [100]
     store.remove(np.array([60, 62, 0]))
     assert of_table(store) == [*range(1, 60), 61, 70, 99, 100]
     rows = store.rows()
-    assert rows.metadata["colour"][rows.ids.tolist().index(61)] == "grey"
+    assert rows.metadata["color"][rows.ids.tolist().index(61)] == "gray"
     assert rows.patterns[rows.ids.tolist().index(99)].equal(more[0])
     assert store.version == 6
 
 
 def test_nothing_is_no_change(store: Store) -> None:
     nothing = torch.zeros(0, 6)
-    assert store.add(nothing, metadata={"colour": []}).tolist() == []
-    store.upsert(nothing, torch.zeros(0, dtype=torch.long), metadata={"colour": []})
+    assert store.add(nothing, metadata={"color": []}).tolist() == []
+    store.upsert(nothing, torch.zeros(0, dtype=torch.long), metadata={"color": []})
     store.remove(torch.zeros(0, dtype=torch.long))
     assert store.version == 1
 
 
 def test_what_does_not_fit_is_said(store: Store, tmp_path: Path) -> None:
-    one, colour = patterns(1), {"colour": ["red"]}
+    one, color = patterns(1), {"color": ["red"]}
     with pytest.raises(InvalidValueError, match=r"already there: 5\. `upsert`"):
-        store.add(one, ids=torch.tensor([5]), metadata=colour)
+        store.add(one, ids=torch.tensor([5]), metadata=color)
     with pytest.raises(InvalidValueError, match="not there: 77"):
         store.remove(torch.tensor([1, 77]))
     with pytest.raises(InvalidValueError, match="keeps at least one"):
         store.remove(torch.arange(60))
     with pytest.raises(InvalidValueError, match="there twice"):
-        store.upsert(patterns(2), torch.tensor([3, 3]), metadata={"colour": ["red", "red"]})
+        store.upsert(patterns(2), torch.tensor([3, 3]), metadata={"color": ["red", "red"]})
     with pytest.raises(InvalidValueError, match="zero or larger"):
-        store.add(one, ids=torch.tensor([-4]), metadata=colour)
+        store.add(one, ids=torch.tensor([-4]), metadata=color)
     with pytest.raises(InvalidTypeError, match="Names belong into a column"):
-        store.add(one, ids=torch.tensor([0.5]), metadata=colour)
+        store.add(one, ids=torch.tensor([0.5]), metadata=color)
     with pytest.raises(ShapeError, match="one for each pattern"):
-        store.add(one, ids=torch.tensor([70, 71]), metadata=colour)
+        store.add(one, ids=torch.tensor([70, 71]), metadata=color)
     with pytest.raises(ShapeError, match="d=6"):
-        store.add(patterns(1, 5), metadata=colour)
+        store.add(patterns(1, 5), metadata=color)
     with pytest.raises(InvalidValueError, match="must have the columns"):
         store.add(one)
     with pytest.raises(ShapeError, match="one for each row"):
-        store.add(one, metadata={"colour": ["red", "red"]})
+        store.add(one, metadata={"color": ["red", "red"]})
     with pytest.raises(InvalidTypeError, match="as the rows before"):
-        store.add(one, metadata={"colour": [3.5]})
+        store.add(one, metadata={"color": [3.5]})
     with pytest.raises(ShapeError, match="6 dimensions"):
         store.learn(euclidean(patterns(3, 5)))
     assert store.version == 1
@@ -219,7 +219,7 @@ def test_models_with_numbers_for_each_pattern_are_refused(tmp_path: Path) -> Non
 def test_a_version_is_patterns_and_model(store: Store, fitted: ahop.AssociativeMemory, tmp_path: Path) -> None:
     queries = patterns(5, seed=9)
     before = store.recall(queries)
-    store.add(queries, metadata={"colour": ["new"] * 5})
+    store.add(queries, metadata={"color": ["new"] * 5})
     store.learn(ahop.zoo.m_hop(patterns()))
     assert repr(store.model().similarity) == "DotSimilarity()"
     assert [(each.number, each.rows) for each in store.versions()] == [(1, 60), (2, 65), (3, 65)]
@@ -238,7 +238,7 @@ def test_a_version_is_patterns_and_model(store: Store, fitted: ahop.AssociativeM
 
 def test_a_handle_stays_until_it_is_refreshed(store: Store, tmp_path: Path) -> None:
     other = open_store(tmp_path / "table")
-    other.add(patterns(2), metadata={"colour": ["red"] * 2})
+    other.add(patterns(2), metadata={"color": ["red"] * 2})
     other.learn(ahop.zoo.m_hop(patterns()))
     assert (store.version, len(store)) == (1, 60)
     assert repr(store.model().similarity) == "EuclideanSimilarity()"
@@ -268,7 +268,7 @@ def test_large_models_get_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_compacting_joins_parts_and_drops_versions(store: Store, tmp_path: Path) -> None:
     for seed in range(4):
-        store.add(patterns(3, seed=seed), metadata={"colour": ["blue"] * 3})
+        store.add(patterns(3, seed=seed), metadata={"color": ["blue"] * 3})
     store.index()
     store.remove(torch.tensor([0, 61]))
     expected = store.recall(patterns(5, seed=8), k=3)
@@ -281,7 +281,7 @@ def test_compacting_joins_parts_and_drops_versions(store: Store, tmp_path: Path)
     again = open_store(tmp_path / "table").recall(patterns(5, seed=8), k=3)
     assert torch.equal(again.indices, expected.indices)
     assert_close(again.posterior, expected.posterior)
-    assert store.add(patterns(1), metadata={"colour": ["blue"]}).tolist() == [72]
+    assert store.add(patterns(1), metadata={"color": ["blue"]}).tolist() == [72]
 
 
 def test_a_table_of_others_is_refused(tmp_path: Path) -> None:
@@ -341,14 +341,14 @@ def test_numbers_are_filtered_by_what_they_are(numbers: list[float], wholes: lis
 
 def test_the_posterior_is_among_the_rows_that_pass(store: Store) -> None:
     queries = patterns(4, seed=2)
-    answer = store.recall(queries, k=60, where={"colour": "red"})
+    answer = store.recall(queries, k=60, where={"color": "red"})
     assert bool((answer.indices[:, :30] % 2 == 0).all())
     assert bool((answer.indices[:, 30:] == -1).all())
     assert bool(answer.patterns[:, 30:].isnan().all())
     assert_close(answer.posterior.sum(-1), torch.ones(4))
     red = ahop.AssociativeMemory(store.rows().patterns[::2], ahop.EuclideanSimilarity(), ahop.Softmax(beta=4.0))
     assert_close(answer.posterior[:, :30], red.recall(queries, k=30).posterior, atol=1e-5, rtol=1e-5)
-    assert bool((store.recall(queries, where={"colour": []}).indices == -1).all())
+    assert bool((store.recall(queries, where={"color": []}).indices == -1).all())
 
 
 def test_rows_without_a_value_are_found_by_none(tmp_path: Path) -> None:
@@ -361,11 +361,11 @@ def test_rows_without_a_value_are_found_by_none(tmp_path: Path) -> None:
 
 def test_filters_that_make_no_sense_are_refused(store: Store) -> None:
     with pytest.raises(InvalidValueError, match="the columns are"):
-        store.recall(patterns(1), where={"colour` IS NULL OR `id": "red"})
+        store.recall(patterns(1), where={"color` IS NULL OR `id": "red"})
     with pytest.raises(InvalidValueError, match="the columns are"):
         store.recall(patterns(1), where={"pattern": 3})
     with pytest.raises(InvalidTypeError, match="of the kind string"):
-        store.recall(patterns(1), where={"colour": 3})
+        store.recall(patterns(1), where={"color": 3})
 
 
 def test_filters_name_columns(store: Store, unchecked: None) -> None:
@@ -467,7 +467,7 @@ def test_what_was_acknowledged_survives_the_loss_of_what_was_not_flushed(
 @pytest.mark.parametrize("damage", ["empty", "half", "all but one byte", "zeros", "two of them"])
 def test_a_torn_head_is_put_aside(damage: str, store: Store, tmp_path: Path) -> None:
     for seed in range(3):
-        store.add(patterns(2, seed=seed), metadata={"colour": ["blue"] * 2})
+        store.add(patterns(2, seed=seed), metadata={"color": ["blue"] * 2})
     (_, head), (_, before), *_ = heads(tmp_path / "table")
     whole = head.read_bytes()
     torn = {
@@ -486,7 +486,7 @@ def test_a_torn_head_is_put_aside(damage: str, store: Store, tmp_path: Path) -> 
         again = open_store(tmp_path / "table")
     assert len(again) == left
     assert list((tmp_path / "table" / "_versions").glob("*.torn"))
-    again.add(patterns(1), metadata={"colour": ["grey"]})
+    again.add(patterns(1), metadata={"color": ["gray"]})
     assert len(open_store(tmp_path / "table")) == left + 1
 
 
@@ -516,11 +516,11 @@ def test_a_change_that_cannot_be_flushed_is_not_acknowledged(
 
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(OSError, match="no space left"):
-        store.add(patterns(2), metadata={"colour": ["blue"] * 2})
+        store.add(patterns(2), metadata={"color": ["blue"] * 2})
     monkeypatch.undo()
     again = open_store(tmp_path / "table")
     assert len(again) == 60
-    assert again.add(patterns(2), metadata={"colour": ["blue"] * 2}).tolist() == [60, 61]
+    assert again.add(patterns(2), metadata={"color": ["blue"] * 2}).tolist() == [60, 61]
 
 
 # Many writers.
@@ -657,14 +657,14 @@ def test_an_index_answers_as_the_store(store: Store) -> None:
     store.remove(torch.tensor([3, 4]))
     queries = patterns(10, seed=4)
     index = store.index()
-    for where in (None, {"colour": "green"}):
+    for where in (None, {"color": "green"}):
         expected, answer = store.recall(queries, k=3, where=where), index.recall(queries.numpy(), k=3, where=where)
         assert answer.indices.tolist() == expected.indices.tolist()
         assert_close(torch.from_numpy(answer.posterior), expected.posterior, atol=0.02, rtol=0)
         assert_close(torch.from_numpy(answer.patterns), expected.patterns)
     assert (len(index), index.version) == (58, 2)
-    store.add(queries, metadata={"colour": ["green"] * 10})  # the index stays at its version
-    assert int(index.recall(queries, where={"colour": "green"}).indices.max()) < 60
+    store.add(queries, metadata={"color": ["green"] * 10})  # the index stays at its version
+    assert int(index.recall(queries, where={"color": "green"}).indices.max()) < 60
     only = index.recall(queries, k=4, where={"id": [7, 9]}).indices
     assert sorted(only[0].tolist()) == [-1, -1, 7, 9]
 
@@ -758,5 +758,5 @@ def test_without_the_package_its_name_is_said(tmp_path: Path, monkeypatch: pytes
 
 def test_a_store_says_what_it_is(store: Store) -> None:
     assert "version=1, rows=60" in repr(store)
-    assert store.columns == ["colour"]
+    assert store.columns == ["color"]
     assert problem().patterns.shape[1] != store.dimensions

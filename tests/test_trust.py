@@ -99,10 +99,10 @@ def test_pairs_of_one_origin_have_no_rival_and_are_trusted() -> None:
 
 
 def test_noise_that_dimensions_share_does_not_make_pairs_look_wrong() -> None:
-    """Entries say less than their sum: neighbours would be likelier than the origin, by far and often."""
+    """Entries say less than their sum: neighbors would be likelier than the origin, by far and often."""
     generator = torch.Generator().manual_seed(0)
-    centres = 3 * torch.randn(15, 60, generator=generator)
-    patterns = centres.repeat_interleave(20, 0) + 0.3 * torch.randn(300, 60, generator=generator)
+    centers = 3 * torch.randn(15, 60, generator=generator)
+    patterns = centers.repeat_interleave(20, 0) + 0.3 * torch.randn(300, 60, generator=generator)
     common = torch.randn(300, 4, generator=generator) @ torch.randn(4, 60, generator=generator)
     copies = patterns + 0.5 * common + 0.2 * torch.randn(300, 60, generator=generator)
     assert share(fit_mixture(patterns, copies).trust < 0.5) <= 0.02

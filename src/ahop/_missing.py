@@ -39,20 +39,20 @@ def extrapolation(patterns: Patterns, queries: Queries) -> Scores:
     return patterns.shape[-1] / shared_dimensions(patterns, queries).clamp_min(1)
 
 
-def centred(patterns: Patterns, queries: Queries) -> tuple[Patterns, Queries]:
-    """Both moved to the centre of what was observed of the patterns. The gaps stay."""
+def centered(patterns: Patterns, queries: Queries) -> tuple[Patterns, Queries]:
+    """Both moved to the center of what was observed of the patterns. The gaps stay."""
     stored = patterns.detach()
-    centre = filled(stored).sum(-2, keepdim=True) / observed(stored).sum(-2, keepdim=True).clamp_min(1)
-    return patterns - centre, queries - centre
+    center = filled(stored).sum(-2, keepdim=True) / observed(stored).sum(-2, keepdim=True).clamp_min(1)
+    return patterns - center, queries - center
 
 
 def about_mean(rows: Tensor) -> Tensor:
     """Each row with the mean of what was observed of it taken off. A constant row is exactly zero; the gaps stay."""
     values, present = filled(rows), observed(rows)
-    centred = rows - values.sum(-1, keepdim=True) / present.sum(-1, keepdim=True).clamp_min(1)
+    centered = rows - values.sum(-1, keepdim=True) / present.sum(-1, keepdim=True).clamp_min(1)
     smallest = values.detach().masked_fill(present == 0, torch.inf).amin(-1, keepdim=True)
     largest = values.detach().masked_fill(present == 0, -torch.inf).amax(-1, keepdim=True)
-    return centred.where((smallest < largest) | (present == 0), 0)
+    return centered.where((smallest < largest) | (present == 0), 0)
 
 
 def quantiles(values: Tensor, shares: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from ahop._checks import check_kind
 from ahop._tensors import saturate
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, Similarity, over_leading_axes
-from ahop.variants.base import FactorisedVariant, Variant
+from ahop.variants.base import FactorizedVariant, Variant
 
 
 @final
@@ -46,9 +46,9 @@ class EvidenceSimilarity(DecomposableSimilarity):
 
     missing_is_evidence = True
 
-    def __init__(self, variant: FactorisedVariant) -> None:
+    def __init__(self, variant: FactorizedVariant) -> None:
         super().__init__()
-        self.variant = check_kind("variant", variant, FactorisedVariant)
+        self.variant = check_kind("variant", variant, FactorizedVariant)
 
     @override
     def configuration(self) -> dict[str, object]:

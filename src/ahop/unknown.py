@@ -28,7 +28,7 @@ class UnknownDetector(Component):
         rate: how many queries come from no stored pattern, before one is looked at.
     """
 
-    centre: Tensor
+    center: Tensor
     scale: Tensor
     slopes: Tensor
     offset: Tensor
@@ -36,7 +36,7 @@ class UnknownDetector(Component):
     def __init__(self, rate: float = 0.5) -> None:
         super().__init__()
         self.rate = check_rate("rate", rate)
-        self.register_buffer("centre", torch.zeros(FEATURES))
+        self.register_buffer("center", torch.zeros(FEATURES))
         self.register_buffer("scale", torch.ones(FEATURES))
         self.register_buffer("slopes", torch.zeros(FEATURES))
         self.register_buffer("offset", torch.zeros(()))
@@ -50,7 +50,7 @@ class UnknownDetector(Component):
 
     def of_features(self, features: Tensor) -> PerQuery:
         """From what the scores show, (b, 4), where not all of them were looked at."""
-        features = (features - self.centre.double()) / self.scale.double()
+        features = (features - self.center.double()) / self.scale.double()
         prior = torch.logit(torch.tensor(self.rate, dtype=torch.float64), eps=1e-12)
         odds = prior - features @ self.slopes.double() - self.offset.double()
         return torch.sigmoid(odds)

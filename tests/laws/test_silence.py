@@ -58,8 +58,8 @@ def mixture_term(variant: ahop.MixtureVariant, i: int, stored: float, asked: flo
     if isnan(stored) or isnan(asked):
         return 0.0
     gain, bias, std, rate = (float(each[i]) for each in (variant.gain, variant.bias, variant.std, variant.outlier_rate))
-    centre, scale = float(variant.centre[i]), float(variant.scale[i])
-    outliers = step_density(variant.outliers, (asked - centre) / scale) / scale
+    center, scale = float(variant.center[i]), float(variant.scale[i])
+    outliers = step_density(variant.outliers, (asked - center) / scale) / scale
 
     def density(value: float, std: float) -> float:
         shifts = (bias, -bias) if variant.signs else (bias,)
@@ -73,7 +73,7 @@ def mixture_term(variant: ahop.MixtureVariant, i: int, stored: float, asked: flo
 
 
 def hat_weights(places: list[float], value: float) -> list[float]:
-    """The share of each knot in a value: its two neighbours by distance, or the last one beyond them."""
+    """The share of each knot in a value: its two neighbors by distance, or the last one beyond them."""
     value = min(max(value, places[0]), places[-1])
     weights = []
     for k, place in enumerate(places):

@@ -151,8 +151,8 @@ def test_a_likelihood_in_one_dimension_integrates_to_one(variant: Variant) -> No
     pattern = torch.tensor([[0.4]], dtype=torch.float64)
     coarse = torch.linspace(-6, 6, 200_001, dtype=torch.float64)
     fine = torch.linspace(-1e-3, 1e-3, 20_001, dtype=torch.float64)
-    centres = variant.sample(pattern, 20).queries.flatten()
-    grid = torch.cat([coarse, *(centre + fine for centre in centres)]).sort().values
+    centers = variant.sample(pattern, 20).queries.flatten()
+    grid = torch.cat([coarse, *(center + fine for center in centers)]).sort().values
     density = variant.log_likelihood(pattern, grid[:, None]).exp().squeeze(-1)
     assert_close(float(torch.trapezoid(density, grid)), 1.0, rtol=0, atol=1e-4)
 
@@ -232,7 +232,7 @@ def test_evidence_with_gradients_is_the_same_without(name: str) -> None:
 def test_evidence_knows_no_units(name: str, unit: float) -> None:
     variant, scaled = learned(name, 4), learned(name, 4)
     case = with_gaps(problem(count=7, batch=6, dtype=torch.float32))
-    for each in (scaled.bias, scaled.std, scaled.centre, scaled.scale, scaled.population, scaled.missingness.edges):
+    for each in (scaled.bias, scaled.std, scaled.center, scaled.scale, scaled.population, scaled.missingness.edges):
         each.mul_(unit)
     found = scaled.evidence(unit * case.patterns, unit * case.queries)
     assert_close(found, variant.evidence(case.patterns, case.queries), rtol=1e-3, atol=1e-3)
@@ -394,7 +394,7 @@ def test_a_likelihood_that_is_not_known_is_not_made_up(variant: Variant) -> None
 
 @every_known_variant
 @pytest.mark.parametrize("with_prior", [False, True])
-def test_a_posterior_is_normalised(name: str, with_prior: bool) -> None:
+def test_a_posterior_is_normalized(name: str, with_prior: bool) -> None:
     variant, patterns = VARIANTS[name](4), uniform_patterns(5, 4)
     log_prior = torch.randn(5, dtype=torch.float64) if with_prior else None
     pairs = variant.sample(patterns, 30, log_prior=log_prior)
@@ -425,7 +425,7 @@ def test_a_query_that_no_pattern_can_have_produced_gets_the_prior(variant: Varia
 @every_known_variant
 @both_dtypes
 @pytest.mark.parametrize("count", [3, 40])
-def test_a_posterior_of_huge_values_is_finite_and_normalised(name: str, dtype: torch.dtype, count: int) -> None:
+def test_a_posterior_of_huge_values_is_finite_and_normalized(name: str, dtype: torch.dtype, count: int) -> None:
     variant, patterns = VARIANTS[name](4), 1e30 * problem(count, dtype=dtype).patterns
     queries = torch.cat([patterns, patterns.flip(0), torch.zeros(1, 4, dtype=dtype)])
     posterior = ahop.log_posterior(variant, patterns, queries).exp()

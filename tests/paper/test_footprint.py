@@ -147,7 +147,7 @@ def test_the_printed_first_weight_of_the_isotropic_lemma_is_the_last_weight_here
     assert rank_weights_of(printed).tolist() == [1, 0, 0, 0], "read as descending, it would look at one dimension only"
 
 
-def test_the_weights_suggested_for_masked_variants_favour_small_subspaces() -> None:
+def test_the_weights_suggested_for_masked_variants_favor_small_subspaces() -> None:
     """The discussion suggests w_i = iC and says it stresses small subspaces: true in the ascending convention only."""
     suggested = from_paper_weights(2.0 * 64 * torch.arange(1, 5))
     assert suggested.tolist() == sorted(suggested.tolist(), reverse=True)

@@ -77,16 +77,16 @@ def best_loss_with_learnable_triangle(features: Tensor, origins: Tensor, start: 
     """The least cross-entropy of s = w^T U q~ with every entry of w and U free."""
     U = start.clone().requires_grad_()
     w = torch.linalg.solve(start.mT, torch.ones(len(start), dtype=torch.float64)).requires_grad_()
-    optimiser = torch.optim.LBFGS([U, w], max_iter=400, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS([U, w], max_iter=400, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(features @ (U.mT @ w), origins)
         loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
     for _ in range(4):
-        optimiser.step(closure)  # type: ignore[no-untyped-call]
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
     return float(closure().detach())
 
 

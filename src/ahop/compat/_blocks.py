@@ -11,7 +11,7 @@ from ahop.errors import InvalidValueError
 
 
 class _Block(nn.Module):
-    """What both end with: a hidden layer, added to what came in, the sum normalised."""
+    """What both end with: a hidden layer, added to what came in, the sum normalized."""
 
     def __init__(self, size: int, dim_feedforward: int, dropout: float, activation: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _Block(nn.Module):
 
 @final
 class HopfieldEncoderLayer(_Block):
-    """Association, then a hidden layer; each is added to what came in, the sum normalised. It keeps a copy."""
+    """Association, then a hidden layer; each is added to what came in, the sum normalized. It keeps a copy."""
 
     def __init__(
         self,

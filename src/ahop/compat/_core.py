@@ -76,7 +76,7 @@ class HopfieldCore(nn.Module):
         elif embed_dim is None:
             raise InvalidValueError(
                 "`input_size` may be left out only where nothing is projected: all three patterns static, no output "
-                "projection, no normalisation."
+                "projection, no normalization."
             )
         self.embed_dim = embed_dim
         self.kdim = embed_dim if kdim is None else kdim

@@ -196,7 +196,7 @@ class Hopfield(Facts):
         return self.association_core.associate(state, stored, read, padding, pairs)
 
     def _prepared(self, data: Inputs) -> tuple[list[Tensor], bool]:
-        """State, stored pattern and projection, normalised, batch first; and whether there was none."""
+        """State, stored pattern and projection, normalized, batch first; and whether there was none."""
         given = [data] * 3 if isinstance(data, Tensor) else list(data)
         if len(given) != 3:
             raise InvalidTypeError(

@@ -8,7 +8,7 @@ then it goes into `folder`, or into the cache, with a bar on the screen unless `
 
 Every file is compared with the checksum that was published for it, or, where none was, by its structure and its
 numbers. The complete data are taken wherever they are found; where only a part is there, `notes` says what is missing.
-`SOURCES` says of each dataset whose it is, under which licence, and what to cite.
+`SOURCES` says of each dataset whose it is, under which license, and what to cite.
 """
 
 from ahop.datasets._sources import SOURCES

@@ -68,7 +68,7 @@ class Source:
     name: str
     title: str
     page: str
-    licence: str
+    license: str
     citation: str
     editions: tuple[Edition, ...]
     by_hand: str = ""

@@ -6,7 +6,7 @@ whole (MNIST, Fashion-MNIST, CIFAR, Tiny ImageNet): the sums that other librarie
 what comes in archives of UCI, which may be packed anew: the sums of the members, which are the published ones. Where
 nobody published any (Heart, the bags): a digest of the numbers, taken from a copy that agrees with independent others.
 Of MassBank and Sugarcane there is one copy alone: the sums are its own, and no page of theirs was at hand, so that the
-licence is to be read at the source. All other licences and citations were written down from memory of those pages:
+license is to be read at the source. All other licenses and citations were written down from memory of those pages:
 check them before you publish anything.
 """
 
@@ -18,7 +18,7 @@ ADULT = Source(
     name="adult",
     title="Adult (census income)",
     page=f"{UCI}/dataset/2/adult",
-    licence="CC BY 4.0",
+    license="CC BY 4.0",
     citation="B. Becker, R. Kohavi. Adult. UCI Machine Learning Repository, 1996. doi:10.24432/C5XW20",
     editions=(
         Edition(
@@ -46,7 +46,7 @@ BANK = Source(
     name="bank",
     title="Bank Marketing (bank-additional-full)",
     page=f"{UCI}/dataset/222/bank+marketing",
-    licence="CC BY 4.0",
+    license="CC BY 4.0",
     citation="S. Moro, P. Cortez, P. Rita. A data-driven approach to predict the success of bank telemarketing. "
     "Decision Support Systems 62, 2014. doi:10.24432/C5K306",
     editions=(
@@ -72,7 +72,7 @@ VACCINE = Source(
     name="vaccine",
     title="Flu Shot Learning (H1N1 and seasonal vaccines)",
     page="https://www.drivendata.org/competitions/66/flu-shot-learning/",
-    licence="Terms of the competition; the survey itself is a public-use file of the U.S. government",
+    license="Terms of the competition; the survey itself is a public-use file of the U.S. government",
     citation="P. Bull, I. Slavitt, G. Lipstein. Harnessing the Power of the Crowd to Increase Capacity for Data "
     "Science in the Social Sector. 2016. Data: National 2009 H1N1 Flu Survey, CDC and NCHS",
     editions=(
@@ -109,7 +109,7 @@ PURCHASE = Source(
     name="purchase",
     title="Online Shoppers Purchasing Intention",
     page=f"{UCI}/dataset/468/online+shoppers+purchasing+intention+dataset",
-    licence="CC BY 4.0",
+    license="CC BY 4.0",
     citation="C. O. Sakar, Y. Kastro. Online Shoppers Purchasing Intention Dataset. UCI Machine Learning Repository, "
     "2018. doi:10.24432/C5F88Q",
     editions=(
@@ -137,7 +137,7 @@ HEART = Source(
     name="heart",
     title="Cardiovascular Disease",
     page="https://www.kaggle.com/datasets/sulianova/cardiovascular-disease-dataset",
-    licence="Not stated by the author",
+    license="Not stated by the author",
     citation="S. Ulianova. Cardiovascular Disease dataset. Kaggle, 2019",
     editions=(Edition("heart", files=(File("cardio_train.csv", 4_000_000),)),),
     by_hand="The publisher asks for a free account: get the file at "
@@ -150,7 +150,7 @@ MNIST = Source(
     name="mnist",
     title="MNIST",
     page="http://yann.lecun.com/exdb/mnist/",
-    licence="Usually given as CC BY-SA 3.0",
+    license="Usually given as CC BY-SA 3.0",
     citation="Y. LeCun, L. Bottou, Y. Bengio, P. Haffner. Gradient-based learning applied to document recognition. "
     "Proceedings of the IEEE 86, 1998",
     editions=(
@@ -221,7 +221,7 @@ FASHION_MNIST = Source(
     name="fashion_mnist",
     title="Fashion-MNIST",
     page="https://github.com/zalandoresearch/fashion-mnist",
-    licence="MIT",
+    license="MIT",
     citation="H. Xiao, K. Rasul, R. Vollgraf. Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning "
     "Algorithms. arXiv:1708.07747, 2017",
     editions=(
@@ -293,7 +293,7 @@ CIFAR10 = Source(
     name="cifar10",
     title="CIFAR-10",
     page="https://www.cs.toronto.edu/~kriz/cifar.html",
-    licence="None stated; use with citation is customary",
+    license="None stated; use with citation is customary",
     citation=_KRIZHEVSKY,
     # The binary version: the other one is a pickle, and opening a pickle runs what is in it.
     editions=(
@@ -325,7 +325,7 @@ CIFAR100 = Source(
     name="cifar100",
     title="CIFAR-100",
     page="https://www.cs.toronto.edu/~kriz/cifar.html",
-    licence="None stated; use with citation is customary",
+    license="None stated; use with citation is customary",
     citation=_KRIZHEVSKY,
     editions=(
         Edition(
@@ -357,7 +357,7 @@ TINY_IMAGENET = Source(
     name="tiny_imagenet",
     title="Tiny ImageNet",
     page="https://cs231n.stanford.edu/",
-    licence="Terms of ImageNet: research and education, not for commerce",
+    license="Terms of ImageNet: research and education, not for commerce",
     citation="Stanford CS231n, from ImageNet: O. Russakovsky et al. ImageNet Large Scale Visual Recognition "
     "Challenge. International Journal of Computer Vision 115, 2015",
     editions=(
@@ -388,7 +388,7 @@ UJI_INDOORLOC = Source(
     name="uji_indoorloc",
     title="UJIIndoorLoc",
     page=f"{UCI}/dataset/310/ujiindoorloc",
-    licence="CC BY 4.0",
+    license="CC BY 4.0",
     citation="J. Torres-Sospedra et al. UJIIndoorLoc: A new multi-building and multi-floor database for WLAN "
     "fingerprint-based indoor localization problems. IPIN 2014. doi:10.24432/C5MS59",
     editions=(
@@ -418,7 +418,7 @@ MASSBANK_EAWAG = Source(
     name="massbank_eawag",
     title="MassBank, the records of Eawag",
     page="",
-    licence=f"To be read at the source: {_EAWAG}. The column `license` repeats what each record says",
+    license=f"To be read at the source: {_EAWAG}. The column `license` repeats what each record says",
     citation=f"{_EAWAG}; the column `authors` names those of each",
     editions=(
         Edition(
@@ -433,9 +433,9 @@ MASSBANK_EAWAG = Source(
             ),
             complete=False,
             notes=(
-                "A selection: 7530 of the 16424 records of Eawag, those of precursor [M+H]+ and licence CC BY; "
+                "A selection: 7530 of the 16424 records of Eawag, those of precursor [M+H]+ and license CC BY; "
                 "absolute intensities and the annotations of peaks are left out.",
-                f"The licence is to be read at the source, {_EAWAG}.",
+                f"The license is to be read at the source, {_EAWAG}.",
                 "The checksums are those of one copy: no published ones were at hand.",
             ),
         ),
@@ -450,7 +450,7 @@ SUGARCANE_NIR = Source(
     name="sugarcane_nir",
     title="Sugarcane on several near-infrared spectrometers",
     page="",
-    licence=f"To be read at the source: {_SUGARCANE}",
+    license=f"To be read at the source: {_SUGARCANE}",
     citation=_SUGARCANE,
     editions=(
         Edition(
@@ -473,7 +473,7 @@ SUGARCANE_NIR = Source(
             complete=False,
             notes=(
                 "Without the spectrometer LabSpec, which the official data have.",
-                f"The licence is to be read at the source, {_SUGARCANE}.",
+                f"The license is to be read at the source, {_SUGARCANE}.",
                 "The checksums are those of one copy: no published ones were at hand.",
             ),
         ),
@@ -493,7 +493,7 @@ def _corel(name: str, title: str, numbers: str) -> Source:
         name=name,
         title=f"{title} (Corel images)",
         page=page,
-        licence="None stated; research use",
+        license="None stated; research use",
         citation="S. Andrews, I. Tsochantaridis, T. Hofmann. Support Vector Machines for Multiple-Instance Learning. "
         "NIPS 2002",
         editions=(_arrays(name),),
@@ -510,7 +510,7 @@ def _musk(version: int, uci: int, limit: int, numbers: str) -> Source:
         name=f"musk{version}",
         title=f"Musk (Version {version})",
         page=f"{UCI}/dataset/{uci}/musk+version+{version}",
-        licence="CC BY 4.0",
+        license="CC BY 4.0",
         citation="T. G. Dietterich, R. H. Lathrop, T. Lozano-Perez. Solving the multiple instance problem with "
         "axis-parallel rectangles. Artificial Intelligence 89, 1997",
         editions=(
@@ -534,7 +534,7 @@ UCSB_BREAST = Source(
     name="ucsb_breast_cancer",
     title="UCSB breast cancer",
     page="",
-    licence="None stated; research use",
+    license="None stated; research use",
     citation="M. Kandemir, C. Zhang, F. A. Hamprecht. Empowering multiple instance histopathology cancer diagnosis by "
     "cell graphs. MICCAI 2014. Images: E. D. Gelasca et al. ICIP 2008",
     editions=(_arrays("ucsb_breast_cancer"),),

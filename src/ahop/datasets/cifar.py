@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: small coloured pictures, in the binary version."""
+"""CIFAR-10 and CIFAR-100: small colored pictures, in the binary version."""
 
 from collections.abc import Sequence
 from typing import Literal

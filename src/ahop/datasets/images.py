@@ -14,7 +14,7 @@ class Images:
     """Bytes of pictures and their classes.
 
     Attributes:
-        train: Shape (n, height, width) if grey and (n, 3, height, width) if coloured, as torch has them.
+        train: Shape (n, height, width) if gray and (n, 3, height, width) if colored, as torch has them.
         train_labels: The class of each picture, its place in `class_names`.
         test: As `train`.
         test_labels: As `train_labels`.

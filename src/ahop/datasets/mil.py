@@ -20,7 +20,7 @@ ANIMALS = ("other", "animal")
 TISSUE = ("benign", "malignant")
 SMELL = ("non-musk", "musk")
 SHAPES = tuple(f"f{number}" for number in range(1, 167))
-RAW = "The features are as measured, neither centred nor scaled: scale them before use."
+RAW = "The features are as measured, neither centered nor scaled: scale them before use."
 
 
 def load_tiger(folder: Folder | None = None, *, download: bool = False, progress: bool = True) -> Bags:
@@ -118,7 +118,7 @@ def parse_molecules(content: bytes, where: str) -> tuple[tuple[NDArray[np.float6
     musk = rows.numbers("class")
     labels = np.array([musk[owner == bag].max() for bag in range(len(place))])
     if not np.array_equal(labels[owner], musk) or not np.isin(labels, (0, 1)).all():
-        raise FileFormatError(f"`{where}`: the shapes of a molecule must all be labelled 0., or all 1.")
+        raise FileFormatError(f"`{where}`: the shapes of a molecule must all be labeled 0., or all 1.")
     order = np.argsort(owner, kind="stable")
     return _split(instances[order], owner[order], labels)
 

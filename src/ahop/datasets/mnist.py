@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST: grey pictures of digits and of clothes, in files of the same form."""
+"""MNIST and Fashion-MNIST: gray pictures of digits and of clothes, in files of the same form."""
 
 import numpy as np
 

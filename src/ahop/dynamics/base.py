@@ -13,7 +13,7 @@ class Dynamics(ABC):
 
     @abstractmethod
     def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
-        """One update of every state, each on its own: no state may depend on its neighbours in the batch."""
+        """One update of every state, each on its own: no state may depend on its neighbors in the batch."""
 
     def answer(self, states: Queries) -> Queries:
         """What a resting state says; the state itself, unless the rule moves it by something known."""

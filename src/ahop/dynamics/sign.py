@@ -23,7 +23,7 @@ class SignDynamics(Dynamics):
     r"""$\sigma \leftarrow \mathrm{sgn}(\mathrm{sep}(s)\,\Xi)$, all neurons at once or one after another.
 
     A neuron whose input is exactly zero keeps its sign. For a convex potential (Hop, D-Hop with odd exponent, E-Hop)
-    either order lowers the energy of a state of signs: the new signs maximise the tangent of a convex function. A query
+    either order lowers the energy of a state of signs: the new signs maximize the tangent of a convex function. A query
     that is none yet becomes one in the first step, and nothing is claimed for that. A neuron that was not observed
     (NaN) has no say until it has got its sign.
 

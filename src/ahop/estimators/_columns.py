@@ -1,4 +1,4 @@
-"""Columns of a table as coordinates: standardised, or cut where the classes change."""
+"""Columns of a table as coordinates: standardized, or cut where the classes change."""
 
 from dataclasses import dataclass
 
@@ -19,18 +19,18 @@ class StandardColumns:
     """One coordinate for each column, in its standard deviations. NaN stays NaN: not observed.
 
     Attributes:
-        centre: (d,).
+        center: (d,).
         scale: (d,).
     """
 
-    centre: NDArray[np.float64]
+    center: NDArray[np.float64]
     scale: NDArray[np.float64]
 
     def apply(self, rows: NDArray[np.float64]) -> Tensor:
-        return _single(np.clip((rows - self.centre) / self.scale, -FAR_OUT, FAR_OUT))
+        return _single(np.clip((rows - self.center) / self.scale, -FAR_OUT, FAR_OUT))
 
     def undo(self, coordinates: Tensor) -> NDArray[np.float64]:
-        return np.asarray(coordinates.double().numpy() * self.scale + self.centre)
+        return np.asarray(coordinates.double().numpy() * self.scale + self.center)
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class CutColumns:
 def standard_columns(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> StandardColumns:
     seen = ~np.isnan(rows)
     mass = np.maximum((seen * weights[:, None]).sum(0), 1e-300)
-    centre = (np.where(seen, rows, 0.0) * weights[:, None]).sum(0) / mass
-    moved = np.where(seen, rows - centre, 0.0)
+    center = (np.where(seen, rows, 0.0) * weights[:, None]).sum(0) / mass
+    moved = np.where(seen, rows - center, 0.0)
     deviation = np.sqrt((moved**2 * weights[:, None]).sum(0) / mass)
-    return StandardColumns(centre, np.where(deviation > 0, deviation, 1.0))
+    return StandardColumns(center, np.where(deviation > 0, deviation, 1.0))
 
 
 def cut_columns(

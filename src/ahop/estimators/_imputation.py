@@ -22,9 +22,9 @@ from ahop.estimators._neighborhood import (
 from ahop.memory import AssociativeMemory
 
 BLOCK_BYTES = 16 * 2**20
-# Neighbours that the first recall asks, from rows that have gaps themselves.
+# Neighbors that the first recall asks, from rows that have gaps themselves.
 FIRST_NEIGHBORS = 20
-# How much the variation of all rows adds to that of the neighbours, who are few.
+# How much the variation of all rows adds to that of the neighbors, who are few.
 COMMON = 0.5
 # With many columns, the variation of all rows is kept as so many directions, found from so many rows.
 DIRECTIONS, SEEN = 32, 512
@@ -38,7 +38,7 @@ class Settings:
 
     Attributes:
         neighbors: how many rows are asked.
-        ridge: variance, in standard deviations of a column, that neighbours do not explain: the larger, the shorter
+        ridge: variance, in standard deviations of a column, that neighbors do not explain: the larger, the shorter
             the step that is taken from their mean.
     """
 
@@ -48,7 +48,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Columns:
-    """What is known of each column of a standardised table.
+    """What is known of each column of a standardized table.
 
     Attributes:
         scale: (d,), how much a difference counts.
@@ -65,7 +65,7 @@ class FilledRows:
     """Rows without gaps to recall from.
 
     Args:
-        table: (n, d), standardised, with gaps.
+        table: (n, d), standardized, with gaps.
         rows: the same, filled.
         errors: (d,), the variance of what was filled in.
     """
@@ -105,7 +105,7 @@ class FilledRows:
         return self.fill_from(self.neighbors(queries, settings.neighbors), queries, settings.ridge)
 
     def fill_from(self, neighbors: Neighbors, queries: Tensor, ridge: float) -> Tensor:
-        """The same: each is the mean of its neighbours, moved as what was observed says."""
+        """The same: each is the mean of its neighbors, moved as what was observed says."""
         answers = torch.empty_like(queries)
         count, width = neighbors.rows.shape[1], queries.shape[1]
         step = self._step_by_columns if width <= count + DIRECTIONS else self._step_by_neighbors
@@ -127,7 +127,7 @@ class FilledRows:
         return (covariance @ _solved(system, unexplained, filled(queries - mean))).squeeze(-1)
 
     def _step_by_neighbors(self, variation: Tensor, unexplained: Tensor, queries: Tensor, mean: Tensor) -> Tensor:
-        """The same with one equation for each neighbour and common direction, where these are fewer."""
+        """The same with one equation for each neighbor and common direction, where these are fewer."""
         common = (COMMON**0.5 * self.directions).expand(len(variation), -1, -1)
         variation = torch.cat([variation, common], dim=1)
         weighed = variation * (observed(queries) / unexplained).unsqueeze(1)

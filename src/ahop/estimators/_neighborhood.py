@@ -15,7 +15,7 @@ from ahop.similarities.euclidean import EuclideanSimilarity
 
 # What is further out than this many standard deviations is "far out" and no more, or a few entries would decide alone.
 FAR_OUT = 3.0
-# The last of the neighbours counts exp(-3) of the first. So every query has the temperature that suits where it is.
+# The last of the neighbors counts exp(-3) of the first. So every query has the temperature that suits where it is.
 SEPARATION = Softmax(beta=3.0)
 EUCLIDEAN = EuclideanSimilarity()
 
@@ -36,7 +36,7 @@ class Neighbors:
         return SEPARATION(_from_first_to_last(self.scores, self.scores))
 
     def mean_of(self, values: Tensor) -> Tensor:
-        """The mean (b, d) of values (n, d) over the neighbours, each as much as it counts."""
+        """The mean (b, d) of values (n, d) over the neighbors, each as much as it counts."""
         return embedding_bag(self.rows, values, per_sample_weights=self.shares, mode="sum")
 
 
@@ -57,7 +57,7 @@ class Twins:
 
 
 def in_reach(values: Tensor, scale: Tensor) -> Tensor:
-    """Standardised values as they are compared."""
+    """Standardized values as they are compared."""
     return values.clamp(-FAR_OUT, FAR_OUT) * scale
 
 
@@ -83,7 +83,7 @@ def nearest(scores: Tensor, count: int) -> Neighbors:
 
 
 def shares_of_all(scores: Tensor, count: int) -> Tensor:
-    """How much each row counts, (b, n), if `count` neighbours are asked; the others do not count nothing."""
+    """How much each row counts, (b, n), if `count` neighbors are asked; the others do not count nothing."""
     behind = max(0, scores.shape[-1] - count)
     best = torch.from_numpy(np.partition(scores.numpy(), behind, axis=-1)[:, behind:])
     return SEPARATION(_from_first_to_last(scores, best))

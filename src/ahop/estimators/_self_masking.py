@@ -13,7 +13,7 @@ NEIGHBORS = (64, 256)
 RIDGES = (0.03, 0.3, 3.0)
 # Standard deviations that differ by less than this factor are the same unit: there is nothing to choose.
 SAME_UNIT = 1.5
-# More than this many columns make large neighbourhoods dear.
+# More than this many columns make large neighborhoods dear.
 FEW_COLUMNS, FEW_NEIGHBORS = 128, 64
 # Entries to hide, in at most so many rows; and rows to fill them from.
 HIDDEN, LEAST_ROWS, MOST_ROWS = 4000, 64, 512
@@ -27,7 +27,7 @@ class Choice:
     """What did best, and how well.
 
     Attributes:
-        errors: (d,), mean squared errors of hidden entries, standardised.
+        errors: (d,), mean squared errors of hidden entries, standardized.
         first_errors: (d,), those of the first recall.
         loss: `Trial.loss`; one, which is the error of the mean, if nothing was tried.
     """
@@ -63,7 +63,7 @@ def choose(table: Tensor, spread: Tensor, neighbors: int | None, generator: Gene
     """The settings that fill best what is hidden of some rows from the others.
 
     Args:
-        table: (n, d), standardised.
+        table: (n, d), standardized.
         spread: (d,), the standard deviations that the columns had.
         neighbors: how many to ask, if that is known.
     """
@@ -88,7 +88,7 @@ class _Memory:
         self.rows = recall_rows(trial.others, columns, self.first_errors)
 
     def best(self, count: int) -> Choice:
-        """What to choose if so many neighbours are asked."""
+        """What to choose if so many neighbors are asked."""
         neighbors = self.rows.neighbors(self.trial.queries, count)  # the dear part, and the same for every ridge
         tried = (self._tried(Settings(count, ridge), neighbors) for ridge in RIDGES)
         return min(tried, key=lambda choice: choice.loss)

@@ -37,20 +37,20 @@ def passes(
     """Train on all rows `epochs` times; each pass is answered when it is done.
 
     Args:
-        loss_of: row numbers -> what to minimise.
+        loss_of: row numbers -> what to minimize.
         falling: whether the learning rate rises and falls; else it is held.
     """
     learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    optimiser = torch.optim.AdamW(learned, learning_rate, weight_decay=weight_decay, fused=True)
+    optimizer = torch.optim.AdamW(learned, learning_rate, weight_decay=weight_decay, fused=True)
     steps = epochs * -(-count // batch_size)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, learning_rate, steps, pct_start=WARM_UP)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, steps, pct_start=WARM_UP)
     for epoch in range(epochs):
         order = torch.randperm(count, generator=generator)
         for batch in (order[start : start + batch_size] for start in range(0, count, batch_size)):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             with torch.enable_grad():
                 torch.autograd.backward(loss_of(batch))
-            optimiser.step()
+            optimizer.step()
             if falling:
                 schedule.step()
         yield epoch

@@ -49,10 +49,10 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_prototypes: how many each member has; fewer if there are fewer rows.
         similarity: how rows and prototypes are compared; "adaptive" learns which subspace sizes matter, "kernel" a
             matrix for an inner product.
-        intervals: into how many each column is cut, where the classes change; None standardises columns instead.
+        intervals: into how many each column is cut, where the classes change; None standardizes columns instead.
         embedding: how many coordinates to learn for the comparison; None compares the columns themselves.
         n_members: networks that learn alone, and whose probabilities are averaged.
-        init: where the prototypes start: at rows of the data, or at centres of clusters.
+        init: where the prototypes start: at rows of the data, or at centers of clusters.
         learn_prototypes: whether they move from there.
         hidden: units between the similarities and the classes.
         loss: "squared" is the paper's.
@@ -188,8 +188,8 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with threads(self.n_jobs), torch.no_grad():
             parts = [self.network_(coordinates).exp() for coordinates in self._coordinates(X)]
         probabilities = torch.cat(parts).double().numpy()
-        normalised: NDArray[Any] = probabilities / probabilities.sum(1, keepdims=True)
-        return normalised
+        normalized: NDArray[Any] = probabilities / probabilities.sum(1, keepdims=True)
+        return normalized
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most likely class of each row, (b,)."""

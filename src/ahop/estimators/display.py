@@ -22,7 +22,7 @@ from ahop.estimators._validation import checked_rows
 from ahop.estimators.classifier import PrototypeClassifier
 from ahop.similarities.adaptive import AdaptiveSimilarity
 
-BLUE, ORANGE, GREY = "#1b5e8c", "#c8702a", "0.4"
+BLUE, ORANGE, GRAY = "#1b5e8c", "#c8702a", "0.4"
 MOST_LETTERS = 24
 
 
@@ -150,21 +150,21 @@ class PrototypeDisplay:
 
     def _draw_prototypes(self, axis: Any, shown: NDArray[np.intp], columns: int) -> None:
         alike = self.likeness[shown] > 0
-        for of_kind, colour, label in ((alike, BLUE, "alike"), (~alike, ORANGE, "unlike")):
+        for of_kind, color, label in ((alike, BLUE, "alike"), (~alike, ORANGE, "unlike")):
             places = np.flatnonzero(of_kind)
             if len(places):
-                axis.barh(places, self.effects[shown[places]], color=colour, label=label)
+                axis.barh(places, self.effects[shown[places]], color=color, label=label)
         axis.legend(frameon=False)
         axis.set_yticks(range(len(shown)), [self._described(int(number), columns) for number in shown])
         axis.tick_params(axis="y", length=0, labelsize="small")
         axis.invert_yaxis()
-        axis.axvline(0, color=GREY, linewidth=0.8)
+        axis.axvline(0, color=GRAY, linewidth=0.8)
         axis.set(xlabel="effect on the log odds", title="Prototypes (in brackets: the row)")
 
     def _draw_ranks(self, axis: Any) -> None:
-        for (name, values), colour in zip(self.rank_effects.items(), (BLUE, ORANGE), strict=False):
-            axis.plot(np.arange(1, len(values) + 1), values, "o-", markersize=3, color=colour, label=name)
-        axis.axhline(0, color=GREY, linewidth=0.8)
+        for (name, values), color in zip(self.rank_effects.items(), (BLUE, ORANGE), strict=False):
+            axis.plot(np.arange(1, len(values) + 1), values, "o-", markersize=3, color=color, label=name)
+        axis.axhline(0, color=GRAY, linewidth=0.8)
         axis.set(xlabel="rank of the dimension, best agreement first", ylabel="effect on the log odds", title="Ranks")
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.legend(frameon=False)

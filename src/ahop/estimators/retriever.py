@@ -32,7 +32,7 @@ FIXED: dict[str, type[Similarity]] = {
     "manhattan": ManhattanSimilarity,
     "dot": DotSimilarity,
 }
-# A fixed metric knows no temperature. At this one, half of the patterns prefer themselves to their nearest neighbour by
+# A fixed metric knows no temperature. At this one, half of the patterns prefer themselves to their nearest neighbor by
 # at least so much, in logarithms; found from at most so many.
 PREFERENCE, ASKED = 4.0, 256
 LEAST_LEAD, MOST_LEAD = 1e-30, 1e30
@@ -153,7 +153,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         """Distances and rows of the nearest patterns, (b, k) each. A distance is the negative log posterior.
 
         Args:
-            X: default the stored patterns; then none of them is its own neighbour.
+            X: default the stored patterns; then none of them is its own neighbor.
         """
         check_is_fitted(self)
         count = check_count("n_neighbors", self.n_neighbors if n_neighbors is None else n_neighbors)

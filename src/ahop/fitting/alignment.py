@@ -40,9 +40,9 @@ def fit_alignment(originals: Tensor, copies: Tensor, weights: Tensor, groups: Te
     members[groups, torch.arange(len(copies))] = weights.double()
     pairs = members.sum(1)
     known = (members > 0).to(torch.float64) @ seen.double()  # (g, d) entries of each group
-    offsets, spread = _centres(difference, seen, groups, number)
+    offsets, spread = _centers(difference, seen, groups, number)
     common = _shrunk(offsets, spread.square() / pairs.clamp_min(1e-9), pairs)
-    left = _winsorised(difference - common[groups].unsqueeze(-1), seen)
+    left = _winsorized(difference - common[groups].unsqueeze(-1), seen)
     left = left - _mean(left, seen.double())
     noise = left.square().sum() / seen.sum().clamp_min(1)
     by_group = (members > 0).to(torch.float64) @ left / known.clamp_min(1)
@@ -50,15 +50,15 @@ def fit_alignment(originals: Tensor, copies: Tensor, weights: Tensor, groups: Te
     return Alignment(common.unsqueeze(-1) + own, _gains(originals, left - own[groups], seen, groups, number, pairs))
 
 
-def _centres(difference: Tensor, seen: Tensor, groups: Tensor, number: int) -> tuple[Tensor, Tensor]:
+def _centers(difference: Tensor, seen: Tensor, groups: Tensor, number: int) -> tuple[Tensor, Tensor]:
     """The median difference of each group (g,), and its spread."""
-    centres, spreads = torch.zeros(number, dtype=torch.float64), torch.zeros(number, dtype=torch.float64)
+    centers, spreads = torch.zeros(number, dtype=torch.float64), torch.zeros(number, dtype=torch.float64)
     for group in range(number):
         values = difference[groups == group][seen[groups == group]]
         if len(values):
-            centres[group] = values.median()
-            spreads[group] = 1.4826 * (values - centres[group]).abs().median()
-    return centres, spreads
+            centers[group] = values.median()
+            spreads[group] = 1.4826 * (values - centers[group]).abs().median()
+    return centers, spreads
 
 
 def _shrunk(values: Tensor, errors: Tensor, counts: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def _shrunk_to_zero(values: Tensor, errors: Tensor, known: Tensor) -> Tensor:
     return (values * between / (between + errors).clamp_min(1e-300)).where(known, 0)
 
 
-def _winsorised(values: Tensor, seen: Tensor) -> Tensor:
+def _winsorized(values: Tensor, seen: Tensor) -> Tensor:
     """Zero where nothing was seen, and nothing farther from the median than chance and noise would explain."""
     known = values[seen]
     if not len(known):
@@ -95,10 +95,10 @@ def _mean(values: Tensor, seen: Tensor) -> Tensor:
 def _gains(originals: Tensor, left: Tensor, seen: Tensor, groups: Tensor, number: int, pairs: Tensor) -> Tensor:
     """Slopes of what is left over the originals, beyond the common one."""
     stored = originals.double().where(seen, 0)
-    centred = (stored - _mean(stored, seen.double())) * seen
+    centered = (stored - _mean(stored, seen.double())) * seen
     power, slopes = torch.zeros(number, dtype=torch.float64), torch.zeros(number, dtype=torch.float64)
-    power.index_add_(0, groups, centred.square().sum(-1))
-    slopes.index_add_(0, groups, (centred * left).sum(-1))
+    power.index_add_(0, groups, centered.square().sum(-1))
+    slopes.index_add_(0, groups, (centered * left).sum(-1))
     slopes = slopes / power.clamp_min(1e-300)
     noise = left.square().sum() / seen.sum().clamp_min(1)
     # Entries of one copy err together: each copy counts once.

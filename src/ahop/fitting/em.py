@@ -1,4 +1,4 @@
-"""The steps of expectation and maximisation by which a mixture corruption is learned."""
+"""The steps of expectation and maximization by which a mixture corruption is learned."""
 
 from dataclasses import dataclass, replace
 from math import log, pi
@@ -21,7 +21,7 @@ EDGE_GRID = 15
 # Whether a pair is one is asked now and then: is its copy more like its origin than like others?
 TRUST_STEPS = (10, 18, 26, 34)
 # Sums are taken about what was found so far, which spares them digits.
-CENTRING_STEPS = (2, 6)
+CENTERING_STEPS = (2, 6)
 # What starts from another fit has so many steps behind it.
 STARTED = 26
 # Where the numbers stand still, the next step that does something else is taken at once.
@@ -83,7 +83,7 @@ class Expectation:
     Attributes:
         middle: of all copies: from there, as a large common offset would cost digits,
         scale: (d,) and in these units are the numbers of the dimensions told.
-        centre: (d,) of the outliers, the bias left out.
+        center: (d,) of the outliers, the bias left out.
     """
 
     def __init__(self, pairs: PairedRows, signs: bool, own_units: bool, start: Start | None = None) -> None:
@@ -108,13 +108,13 @@ class Expectation:
         if start is None:
             self.first, self.state = 0, self._guess()
             # Where dimensions have units of their own, outliers are told by their place among the copies.
-            centre = among_copies / self.scale - self._shift(self.state)
-            self.centre = centre if own_units else torch.zeros_like(centre)
+            center = among_copies / self.scale - self._shift(self.state)
+            self.center = center if own_units else torch.zeros_like(center)
             self._start_outliers()
         else:
             self.first, self.state = STARTED, self._taken_over(start)
         self.step, self.beyond = self._steps(self.state)
-        self._centre_sums(self.state)
+        self._center_sums(self.state)
         self.doubts = Doubts(originals, self._told(originals, copies), pairs.weights, pairs.gaps)
 
     def _told(self, originals: Tensor, copies: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ class Expectation:
         bias = (variant.bias.double() - self.middle * (1 - gain)) / self.scale
         std, rate = variant.std.double() / self.scale, variant.outlier_rate.double()
         state = State(gain, bias, std, rate, torch.tensor(start.wrong, dtype=torch.float64))
-        self.centre = (variant.centre.double() - self.middle) / self.scale - self._shift(state)
+        self.center = (variant.center.double() - self.middle) / self.scale - self._shift(state)
         self.outliers.ends.copy_(variant.outliers.ends)
         self.outliers.log_density.copy_(variant.outliers.log_density)
         if len(start.trust) == len(self.trust):
@@ -161,15 +161,15 @@ class Expectation:
         self._fit_outliers(self.entries.of_pairs(self.trust))
 
     def _origin_of_outliers(self, state: State) -> Tensor:
-        return self.centre + self._shift(state) - self.place
+        return self.center + self._shift(state) - self.place
 
     @torch.no_grad()
     def solve(self, steps: int, is_trial: bool = False) -> tuple[State, Tensor, float]:
         """The numbers of the dimensions, the trust in each pair, and the log-likelihood of an entry."""
         state, before, step = self.state, -float("inf"), self.first
         while step < steps:
-            if step in CENTRING_STEPS or step in TRUST_STEPS:
-                self._centre_sums(state)
+            if step in CENTERING_STEPS or step in TRUST_STEPS:
+                self._center_sums(state)
             parts = self._parts(state, self.step, self.beyond)
             if step in TRUST_STEPS:
                 state = self._ask_trust(state)
@@ -179,7 +179,7 @@ class Expectation:
                 self.entries.sums_by_dimension(parts.either().mul_(share)).sum() / total.sum().clamp_min(1e-12)
             )
             kept = parts.odds.neg_().sigmoid_().mul_(share)
-            moved = self._maximise(state, kept, total, parts.sign)
+            moved = self._maximize(state, kept, total, parts.sign)
             if step >= EDGE_STEPS[0] and not self.signs:
                 moved = replace(moved, bias=state.bias)
                 moved = self._sharpen(moved, share, total) if step in EDGE_STEPS else moved
@@ -193,7 +193,7 @@ class Expectation:
             state = self._ask_trust(state, at_end=True)
         return state, self.trust, likelihood
 
-    def _centre_sums(self, state: State) -> None:
+    def _center_sums(self, state: State) -> None:
         """Deviations from what the state expects, and what sums over the pairs are taken of."""
         gain = torch.ones_like(state.gain) if self.signs else state.gain
         bias = torch.zeros_like(state.bias) if self.signs else state.bias
@@ -238,7 +238,7 @@ class Expectation:
             sign = None
         return _Parts(kept, outliers.sub_(kept), sign)
 
-    def _maximise(self, state: State, kept: Tensor, total: Tensor, sign: Tensor | None) -> State:
+    def _maximize(self, state: State, kept: Tensor, total: Tensor, sign: Tensor | None) -> State:
         sums = self.entries.product_sums(kept, self.products)
         count = sums[0]
         error = state.std.square() / count.clamp_min(1e-9)
@@ -250,7 +250,7 @@ class Expectation:
         else:
             gain = self._gain(state, sums)
             tilt = gain - self.about.gain
-            # Of what is left once the gain is off, from what was expected when sums were centred.
+            # Of what is left once the gain is off, from what was expected when sums were centered.
             left = sums[1] - tilt * sums[3]
             moved = left / count.clamp_min(1e-9) + self._constant(self.about) - (gain - 1) * self.place
             bias = shrunk(moved, error)
@@ -297,7 +297,7 @@ class Expectation:
         variant.bias.copy_(state.bias if self.signs else self._constant(state))
         variant.std.copy_(state.std)
         variant.outlier_rate.copy_(state.rate)
-        variant.centre.copy_(self._origin_of_outliers(state))
+        variant.center.copy_(self._origin_of_outliers(state))
         variant.outliers.ends.copy_(self.outliers.ends)
         variant.outliers.log_density.copy_(self.outliers.log_density)
         variant.population.copy_(self.population)

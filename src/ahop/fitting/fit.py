@@ -72,7 +72,7 @@ def fit(
         A fitted copy that shares the stored patterns; its `report` says in words what was found.
 
     Paper:
-        Minimises the discrepancy loss of Section 3.3; Figure 2 (b) [fig:main].
+        Minimizes the discrepancy loss of Section 3.3; Figure 2 (b) [fig:main].
     """
     bare = not isinstance(memory, AssociativeMemory)
     if isinstance(memory, AssociativeMemory) and labels is not None:

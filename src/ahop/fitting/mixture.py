@@ -1,4 +1,4 @@
-"""Learning a mixture corruption from pairs by expectation and maximisation; the other patterns are never looked at."""
+"""Learning a mixture corruption from pairs by expectation and maximization; the other patterns are never looked at."""
 
 from dataclasses import dataclass, replace
 from math import log
@@ -100,7 +100,7 @@ def _fit(pairs: PairedRows, form: Form, steps: int, start: MixtureFit | None = N
     variant.bias.copy_(state.bias * scale + middle * (1 - state.gain))
     variant.std.copy_(state.std * scale)
     variant.outlier_rate.copy_(state.rate)
-    variant.centre.copy_((shift + problem.centre) * scale + middle)
+    variant.center.copy_((shift + problem.center) * scale + middle)
     variant.scale.copy_(scale)
     variant.population.copy_(pairs.population)
     variant.outliers.ends.copy_(problem.outliers.ends)

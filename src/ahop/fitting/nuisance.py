@@ -99,20 +99,20 @@ class _Data:
     def rows(self, rows: Tensor) -> "_Data":
         return replace(self, originals=self.originals[rows], copies=self.copies[rows], weights=self.weights[rows])
 
-    def centre(self) -> Vector:
+    def center(self) -> Vector:
         known = (~self.originals.isnan()).to(self.originals) * self.weights.unsqueeze(-1)
         counts = known.sum(0)
-        centre = (known * self.originals.nan_to_num()).sum(0) / counts.clamp_min(1e-300)
-        return torch.where(counts > 0, centre, (centre * counts).sum() / counts.sum().clamp_min(1e-300))
+        center = (known * self.originals.nan_to_num()).sum(0) / counts.clamp_min(1e-300)
+        return torch.where(counts > 0, center, (center * counts).sum() / counts.sum().clamp_min(1e-300))
 
     def spread(self) -> Vector:
         """Std of the originals, held towards that of all dimensions."""
         known = (~self.originals.isnan()).to(self.originals) * self.weights.unsqueeze(-1)
-        counts, centre = known.sum(0), self.centre()
-        squares = (known * (self.originals - centre).nan_to_num().square()).sum(0)
+        counts, center = known.sum(0), self.center()
+        squares = (known * (self.originals - center).nan_to_num().square()).sum(0)
         pooled = squares.sum() / counts.sum().clamp_min(1e-300)
         if not bool(pooled > 0):  # a single original: how much its dimensions differ is all there is
-            pooled = centre.var(correction=0)
+            pooled = center.var(correction=0)
         return ((squares + PSEUDO_PAIRS * pooled) / (counts + PSEUDO_PAIRS)).sqrt()
 
 
@@ -190,7 +190,7 @@ def _estimate(data: _Data, rank: int, gain: bool, steps: int = STEPS) -> _Estima
     residuals = data.copies - data.originals
     observed = (~residuals.isnan()).to(residuals)
     residuals = residuals.nan_to_num()
-    shifts = (data.originals - data.centre()).nan_to_num() * observed * float(gain)
+    shifts = (data.originals - data.center()).nan_to_num() * observed * float(gain)
     given = _Given(residuals, observed, shifts, data.weights, data.rounding**2)
     estimate = given.start(max(0, min(rank, len(data) - 2, residuals.shape[1])))
     for _ in range(steps):
@@ -255,14 +255,14 @@ class _Given:
         common = (counts * bias).sum() / counts.sum().clamp_min(1e-300)
         # From one pair, what differs between dimensions may as well be noise.
         bias = torch.where(counts > 0, bias, common) if len(self.residuals) > 1 else common.expand(len(bias))
-        centred = (self.residuals - bias) * self.observed * self.weights.sqrt().unsqueeze(-1)
+        centered = (self.residuals - bias) * self.observed * self.weights.sqrt().unsqueeze(-1)
         total = self.weights.sum()
         # In units of each dimension: one that is only noisy is no direction.
-        scale = centred.square().mean(0).sqrt()
+        scale = centered.square().mean(0).sqrt()
         scale = torch.where(scale > 0, scale, 1.0)
-        free = principal_directions(centred / scale, rank) * scale.unsqueeze(-1) / total.sqrt()
+        free = principal_directions(centered / scale, rank) * scale.unsqueeze(-1) / total.sqrt()
         variance = self._variance(bias)
-        left = (centred.square().sum(0) / total - free.square().sum(-1)).clamp_min(0)
+        left = (centered.square().sum(0) / total - free.square().sum(-1)).clamp_min(0)
         noise = (total * left + PSEUDO_PAIRS * left.mean()) / (total + PSEUDO_PAIRS)
         noise = noise.clamp_min(max(1e-4 * variance, self.least_noise))
         reach = float(self.shifts.square().mean())
@@ -299,7 +299,7 @@ class _Given:
         return _Amounts((covariance @ pull.unsqueeze(-1)).squeeze(-1), covariance)
 
     def shared(self, at: _Estimate, amounts: _Amounts) -> _Estimate:
-        """The maximisation: each dimension is a ridge regression of what is left on the free amounts and a constant."""
+        """The maximization: each dimension is a ridge regression of what is left on the free amounts and a constant."""
         (dimensions, rank), present, counts = at.free.shape, self.present, self.present.sum(0)
         means, moments = amounts.means, amounts.moments
         inputs = torch.cat([means[:, FREE], torch.ones_like(means[:, :1])], dim=-1)
@@ -406,6 +406,6 @@ def _as_variant(
     variant.directions[:, :2] = unit * _shapes(len(estimate.bias), estimate.bias) * estimate.variances[:2].sqrt()
     variant.directions[:, 2 : 2 + used] = unit * estimate.free
     variant.gain_std.copy_(estimate.variances[GAIN].sqrt() * float(chosen.gain))
-    variant.centre.copy_(unit * data.centre())
+    variant.center.copy_(unit * data.center())
     variant.spread.copy_(unit * data.spread())
     return variant

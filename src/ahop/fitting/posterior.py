@@ -89,7 +89,7 @@ def fit_posterior(
     """The weights and the floor under which the origins are most likely.
 
     Convex in the weights for a given share of pairs that the scores speak of, and that share is re-estimated at every
-    step: expectation and maximisation, with one Newton step of the maximisation at a time.
+    step: expectation and maximization, with one Newton step of the maximization at a time.
 
     Args:
         trust: (m,) how much each pair counts.

@@ -13,7 +13,7 @@ from ahop.transforms.base import Transform
 
 # From so many pairs on, a fit to a part of them is started from that to all.
 MANY_PAIRS = 100
-# Rows whose neighbours in a row differ by less than this share of what all its values differ by are curves.
+# Rows whose neighbors in a row differ by less than this share of what all its values differ by are curves.
 SMOOTH = 0.05
 
 
@@ -97,7 +97,7 @@ class TrainingSet:
 
     @cached_property
     def are_curves(self) -> bool:
-        """Whether neighbouring dimensions are alike, as in spectra."""
+        """Whether neighboring dimensions are alike, as in spectra."""
         if self.patterns.shape[1] < 8 or self.missing > 0:
             return False
         rows = self.patterns.double()

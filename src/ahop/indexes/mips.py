@@ -21,12 +21,12 @@ class Placing:
         geometry: "inner" for engines that know inner products; "augmented" gives each row one more coordinate that
             makes all of them equally long, so that the nearest is the best; "distance" is for liftings that are
             distances, whose last coordinate is the squared length.
-        centre: taken off every row, which is the same number for all rows of a query.
+        center: taken off every row, which is the same number for all rows of a query.
         radius: the length that all rows get.
     """
 
     geometry: Geometry
-    centre: Tensor
+    center: Tensor
     radius: float = 0.0
 
     @classmethod
@@ -35,20 +35,20 @@ class Placing:
             return cls(geometry, torch.zeros(vectors.shape[1]))
         parts = [vectors[at : at + BLOCK] for at in range(0, len(vectors), BLOCK)]
         # Block by block: of all rows at once torch would make a copy in double precision.
-        centre = (sum((part.double().sum(0) for part in parts), torch.zeros(())) / len(vectors)).float().cpu()
+        center = (sum((part.double().sum(0) for part in parts), torch.zeros(())) / len(vectors)).float().cpu()
         if geometry == "inner":
-            return cls(geometry, centre)
-        return cls(geometry, centre, max(float((part.float().cpu() - centre).norm(dim=-1).max()) for part in parts))
+            return cls(geometry, center)
+        return cls(geometry, center, max(float((part.float().cpu() - center).norm(dim=-1).max()) for part in parts))
 
     @property
     def size(self) -> int:
         """Dimensions of a row."""
-        return len(self.centre) + {"inner": 0, "augmented": 1, "distance": -1}[self.geometry]
+        return len(self.center) + {"inner": 0, "augmented": 1, "distance": -1}[self.geometry]
 
     def places(self, vectors: Tensor) -> Tensor:
         """Rows as the engine gets them."""
         places = vectors.detach().float().cpu()
-        places = places[:, :-1] if self.geometry == "distance" else places - self.centre
+        places = places[:, :-1] if self.geometry == "distance" else places - self.center
         if self.geometry == "augmented":
             rest = (self.radius**2 - places.square().sum(-1, keepdim=True)).clamp_min(0).sqrt()
             places = torch.cat([places, rest], dim=-1)
@@ -66,7 +66,7 @@ class Placing:
         squared = self.asked(queries).square().sum(-1, keepdim=True)
         if self.geometry == "distance":
             return 0.5 * (squared - numbers)
-        common = (queries.detach().float().cpu() @ self.centre).unsqueeze(-1)
+        common = (queries.detach().float().cpu() @ self.center).unsqueeze(-1)
         if self.geometry == "inner":
             return numbers + common
         return 0.5 * (squared + self.radius**2 - numbers) + common

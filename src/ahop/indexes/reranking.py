@@ -27,7 +27,7 @@ from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity
 from ahop.similarities.transformed import TransformedSimilarity
-from ahop.variants.base import FactorisedVariant
+from ahop.variants.base import FactorizedVariant
 
 # Rows that stand for all that are no candidates, and of these, those that tell lifted from exact scores.
 DRAWN, COMPARED = 512, 16
@@ -261,7 +261,7 @@ def paired_scores(similarity: Similarity, patterns: Tensor, rows: Tensor, querie
         each = [similarity.rows(own)(patterns[own], query.unsqueeze(0)) for own, query in pairs]
         return torch.cat(each)
     variant = getattr(similarity, "variant", None)
-    if isinstance(similarity, EvidenceSimilarity | LikelihoodSimilarity) and isinstance(variant, FactorisedVariant):
+    if isinstance(similarity, EvidenceSimilarity | LikelihoodSimilarity) and isinstance(variant, FactorizedVariant):
         return variant.paired_evidence(patterns, rows, queries)
     stored, asked = patterns[rows], queries.unsqueeze(1)
     if isinstance(similarity, AdditiveSimilarity):

@@ -20,24 +20,24 @@ class CosineLifting(Lifting):
     for all patterns: close, and the error is measured.
 
     Args:
-        centred: the mean of each row is taken off first.
+        centered: the mean of each row is taken off first.
     """
 
-    def __init__(self, dimensions: int, centred: bool = False) -> None:
+    def __init__(self, dimensions: int, centered: bool = False) -> None:
         super().__init__()
         self.dimensions = self.size = check_count("dimensions", dimensions)
-        self.centred = bool(centred)
+        self.centered = bool(centered)
 
     @override
     def configuration(self) -> dict[str, object]:
-        return {"dimensions": self.dimensions, "centred": self.centred}
+        return {"dimensions": self.dimensions, "centered": self.centered}
 
     @override
     def _lift_patterns(self, patterns: Patterns) -> Tensor:
         refuse_gaps(patterns)
-        return of_unit_length(about_mean(patterns) if self.centred else patterns)
+        return of_unit_length(about_mean(patterns) if self.centered else patterns)
 
     @override
     def _lift_queries(self, queries: Queries) -> Tensor:
-        directions = of_unit_length(complete(about_mean(queries) if self.centred else queries))
+        directions = of_unit_length(complete(about_mean(queries) if self.centered else queries))
         return directions * (self.dimensions / observed(queries).sum(-1, keepdim=True).clamp_min(1)).sqrt()

@@ -136,8 +136,8 @@ def factor(similarity: DecomposableSimilarity, grid: Tensor, patterns: Patterns,
         weights[:, -1] = 0
     weights = weights / weights.sum(-1, keepdim=True)
     root = weights.sqrt().unsqueeze(1)
-    centred = (values - (values * weights.unsqueeze(1)).sum(-1, keepdim=True)) * root / max(1, len(queries)) ** 0.5
-    squares, vectors = torch.linalg.eigh(centred.mT @ centred)
+    centered = (values - (values * weights.unsqueeze(1)).sum(-1, keepdim=True)) * root / max(1, len(queries)) ** 0.5
+    squares, vectors = torch.linalg.eigh(centered.mT @ centered)
     squares, vectors = squares.flip(-1), vectors.flip(-1)
     squares = squares.where(squares > LEAST_ENERGY * squares.max(), 0.0)
     maps = root.mT * vectors

@@ -110,7 +110,7 @@ def _lift(
         return QuadraticLifting.of(similarity.precision.double(), similarity.slope.double(), patterns, gaps)
     if isinstance(similarity, CosineSimilarity | CorrelationSimilarity):
         refuse_gaps(patterns)
-        return CosineLifting(patterns.shape[1], centred=isinstance(similarity, CorrelationSimilarity))
+        return CosineLifting(patterns.shape[1], centered=isinstance(similarity, CorrelationSimilarity))
     if isinstance(similarity, DebiasedSimilarity):
         queries = queries - similarity.bias.to(queries)
         base = _lift(similarity.base, patterns, queries, tolerance, gaps, most)

@@ -52,7 +52,7 @@ class NuisanceLifting(Lifting):
         # x' P x is the square of x' L, if L is the inverse of the upper factor.
         factor = torch.linalg.cholesky(covariance)
         lifting.white.copy_(torch.linalg.solve_triangular(factor, torch.eye(len(std)).double(), upper=False).mT)
-        lifting.place.copy_(variant.centre)
+        lifting.place.copy_(variant.center)
         lifting.bias.copy_(variant.bias)
         lifting.gain.copy_(gain)
         places = (patterns.double() - lifting.place) @ lifting.white

@@ -27,7 +27,7 @@ class QuadraticLifting(Lifting):
 
     precision: Tensor
     slope: Tensor
-    centre: Tensor
+    center: Tensor
 
     def __init__(self, dimensions: int, is_distance: bool = True, gaps: bool = False) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class QuadraticLifting(Lifting):
         self.size = 2 * dimensions if gaps else dimensions + 1
         self.register_buffer("precision", torch.ones(dimensions, dtype=torch.float64))
         self.register_buffer("slope", torch.zeros(dimensions, dtype=torch.float64))
-        self.register_buffer("centre", torch.zeros(dimensions, dtype=torch.float64))
+        self.register_buffer("center", torch.zeros(dimensions, dtype=torch.float64))
 
     @classmethod
     def of(cls, precision: Vector, slope: Vector, patterns: Patterns, gaps: bool) -> "QuadraticLifting":
@@ -48,7 +48,7 @@ class QuadraticLifting(Lifting):
         lifting = cls(patterns.shape[1], is_distance=not gaps and bool((precision > 0).all()), gaps=gaps)
         lifting.precision.copy_(precision)
         lifting.slope.copy_(slope)
-        lifting.centre.copy_(patterns.double().mean(0))
+        lifting.center.copy_(patterns.double().mean(0))
         return lifting
 
     @override
@@ -58,7 +58,7 @@ class QuadraticLifting(Lifting):
     @override
     def _lift_patterns(self, patterns: Patterns) -> Tensor:
         refuse_gaps(patterns)
-        moved = patterns - self.centre.to(patterns)
+        moved = patterns - self.center.to(patterns)
         if self.is_distance:
             places = (2 * self.precision).sqrt().to(moved) * moved
             return torch.cat([places, -0.5 * places.square().sum(-1, keepdim=True)], dim=-1)
@@ -72,7 +72,7 @@ class QuadraticLifting(Lifting):
                 "This was lifted for complete queries; got NaN. Give pairs of which some copies have gaps, or lift "
                 "with `gaps=True`."
             )
-        moved = queries - self.centre.to(queries)
+        moved = queries - self.center.to(queries)
         precision, one = self.precision.to(queries), moved.new_ones(len(moved), 1)
         if self.is_distance:
             places = (2 * precision).sqrt() * (moved - (self.slope / (2 * self.precision)).to(moved))

@@ -17,9 +17,9 @@ def resample(rows: Tensor, grid: Entries, onto: Entries) -> Tensor: ...
 @overload
 def resample(rows: NotTensor, grid: Entries, onto: Entries) -> NDArray[Any]: ...
 def resample(rows: RowsLike, grid: Entries, onto: Entries) -> Array:
-    r"""$(1 - t)\,x_i + t\,x_{i+1}$ between neighbours of the grid: rows (b, m) at the points `onto`, (b, p).
+    r"""$(1 - t)\,x_i + t\,x_{i+1}$ between neighbors of the grid: rows (b, m) at the points `onto`, (b, p).
 
-    NaN outside the grid, and between neighbours of which one was not observed.
+    NaN outside the grid, and between neighbors of which one was not observed.
 
     Args:
         grid: (m,) where the columns of the rows were measured, such as wavelengths; rising or falling.
@@ -39,7 +39,7 @@ def resample(rows: RowsLike, grid: Entries, onto: Entries) -> Array:
     share = ((wanted - at[left]) / width.where(width > 0, 1.0)).to(values)
     left, right = left.to(values.device), right.to(values.device)
     between = values[:, left] + share * (values[:, right] - values[:, left])
-    # At a point of the grid its neighbour has no say, and may be a gap.
+    # At a point of the grid its neighbor has no say, and may be a gap.
     found = between.where(share != 0, values[:, left]).where(share != 1, values[:, right])
     inside = ((wanted >= at[0]) & (wanted <= at[-1])).to(values.device)
     return same_kind(found.where(inside, torch.nan), rows)

@@ -1,4 +1,4 @@
-"""Exponential separation without normalisation."""
+"""Exponential separation without normalization."""
 
 from math import log
 from typing import final

@@ -4,7 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._missing import centred, extrapolation, filled, observed
+from ahop._missing import centered, extrapolation, filled, observed
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
@@ -13,7 +13,7 @@ from ahop.similarities.base import DecomposableSimilarity
 class EuclideanSimilarity(DecomposableSimilarity):
     r"""$\mathrm{dis}(\xi, x) = -\lVert \xi - x \rVert_2^2$.
 
-    One matrix product. Both sides are first moved to the centre of the patterns, which changes no distance and
+    One matrix product. Both sides are first moved to the center of the patterns, which changes no distance and
     saves the digits that a large common offset would cost.
 
     Paper:
@@ -25,15 +25,15 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        centre = patterns.detach().mean(-2, keepdim=True)
-        patterns, queries = patterns - centre, queries - centre
+        center = patterns.detach().mean(-2, keepdim=True)
+        patterns, queries = patterns - center, queries - center
         lengths = queries.square().sum(-1).unsqueeze(-1) + patterns.square().sum(-1).unsqueeze(-2)
         return (2 * (queries @ patterns.mT) - lengths).clamp_max(0)
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         scale, in_patterns, in_queries = extrapolation(patterns, queries), observed(patterns), observed(queries)
-        patterns, queries = map(filled, centred(patterns, queries))
+        patterns, queries = map(filled, centered(patterns, queries))
         lengths = queries.square() @ in_patterns.mT + in_queries @ patterns.square().mT
         return (2 * (queries @ patterns.mT) - lengths).clamp_max(0) * scale
 

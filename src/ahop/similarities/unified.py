@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._missing import centred, extrapolation, filled, holds_nan, observed
+from ahop._missing import centered, extrapolation, filled, holds_nan, observed
 from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
@@ -36,8 +36,8 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        centre = patterns.detach().mean(-2, keepdim=True)
-        patterns, queries = patterns - centre, queries - centre
+        center = patterns.detach().mean(-2, keepdim=True)
+        patterns, queries = patterns - center, queries - center
         precision, slope = self.precision.to(patterns.dtype), self.slope.to(patterns.dtype)
         of_queries = ((slope - precision * queries) * queries).sum(-1).unsqueeze(-1)
         of_patterns = ((slope + precision * patterns) * patterns).sum(-1).unsqueeze(-2)
@@ -46,7 +46,7 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         scale, in_patterns, in_queries = extrapolation(patterns, queries), observed(patterns), observed(queries)
-        patterns, queries = map(filled, centred(patterns, queries))
+        patterns, queries = map(filled, centered(patterns, queries))
         precision, slope = self.precision.to(patterns.dtype), self.slope.to(patterns.dtype)
         of_queries = ((slope - precision * queries) * queries) @ in_patterns.mT
         of_patterns = in_queries @ ((slope + precision * patterns) * patterns).mT

@@ -66,7 +66,7 @@ class Variant(Component, ABC):
         return Pairs(origins.to(patterns.device), self.corrupt(originals, generator).to(patterns))
 
 
-class FactorisedVariant(Variant):
+class FactorizedVariant(Variant):
     """A variant that corrupts each dimension alone and knows what a query of no stored pattern looks like."""
 
     @abstractmethod

@@ -54,7 +54,7 @@ class StepDensity(Component):
     def fit(self, values: Tensor, weights: Tensor) -> None:
         """The histogram with as many steps as the values can carry, wide where it is flat and narrow at its edges.
 
-        Neighbouring steps are merged, two by two, as long as that costs less likelihood than a step is worth by
+        Neighboring steps are merged, two by two, as long as that costs less likelihood than a step is worth by
         Schwarz's criterion.
         """
         self.fit_counts(torch.bincount(self._step(values).flatten(), weights.flatten().double(), minlength=self.steps))

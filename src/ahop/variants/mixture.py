@@ -15,7 +15,7 @@ from ahop._missing import filled, observed
 from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
 from ahop.kernels.likelihoods import mixture_scores, paired_mixture_scores, serves_mixture
 from ahop.missingness import Missingness
-from ahop.variants.base import FactorisedVariant
+from ahop.variants.base import FactorizedVariant
 from ahop.variants.density import StepDensity
 
 # How many quantiles of each dimension stand for the population that unknown origins come from.
@@ -33,7 +33,7 @@ BLOCK_BYTES = 2**18
 
 
 @final
-class MixtureVariant(FactorisedVariant):
+class MixtureVariant(FactorizedVariant):
     r"""$p(x_i \mid \xi_i) = (1 - g_i)\,\mathcal N(x_i; a_i \xi_i + b_i, \sigma_i^2) + g_i\,G(x_i)$, unless missing.
 
     Kept with its gain, bias and noise, or replaced by an outlier whose density all dimensions share; or not observed,
@@ -48,7 +48,7 @@ class MixtureVariant(FactorisedVariant):
     bias: Tensor
     std: Tensor
     outlier_rate: Tensor
-    centre: Tensor
+    center: Tensor
     scale: Tensor
     population: Tensor
 
@@ -59,8 +59,8 @@ class MixtureVariant(FactorisedVariant):
         self.register_buffer("bias", torch.zeros(dimensions))
         self.register_buffer("std", torch.ones(dimensions))
         self.register_buffer("outlier_rate", torch.full((dimensions,), 0.01))
-        # Outliers are looked up at (x - centre) / scale: where dimensions have units of their own, outliers have too.
-        self.register_buffer("centre", torch.zeros(dimensions))
+        # Outliers are looked up at (x - center) / scale: where dimensions have units of their own, outliers have too.
+        self.register_buffer("center", torch.zeros(dimensions))
         self.register_buffer("scale", torch.ones(dimensions))
         self.register_buffer("population", torch.zeros(dimensions, POPULATION))
         self.outliers = StepDensity()
@@ -83,7 +83,7 @@ class MixtureVariant(FactorisedVariant):
             bias = bias * (2 * torch.randint(0, 2, shape, generator=generator) - 1)
         noise = torch.randn(shape, generator=generator, dtype=dtype)
         queries = self.gain.to(dtype) * originals + bias + self.std.to(dtype) * noise
-        outliers = self.centre + self.scale * self.outliers.sample(shape, generator)
+        outliers = self.center + self.scale * self.outliers.sample(shape, generator)
         redrawn = torch.rand(shape, generator=generator) < self.outlier_rate
         queries = torch.where(redrawn & ~torch.isnan(originals), outliers.to(dtype), queries)
         missing = torch.rand(shape, generator=generator) < self.missingness.rates(originals)
@@ -191,14 +191,14 @@ class MixtureVariant(FactorisedVariant):
 
     def _log_outliers(self, values: Tensor, columns: Tensor) -> Tensor:
         r"""$\log g_i G(x_i)$ at values of these dimensions."""
-        centre, scale, rate = (each.to(values.dtype)[columns] for each in (self.centre, self.scale, self.outlier_rate))
-        return self.outliers.log_prob((values - centre) / scale) - scale.log() + rate.log()
+        center, scale, rate = (each.to(values.dtype)[columns] for each in (self.center, self.scale, self.outlier_rate))
+        return self.outliers.log_prob((values - center) / scale) - scale.log() + rate.log()
 
     def _log_kept_rate(self, dtype: torch.dtype) -> Tensor:
         return torch.log1p(-self.outlier_rate.to(dtype))
 
     def _log_marginal(self, values: Tensor, columns: Tensor) -> Tensor:
-        r"""$\log p_0(x_i)$: the mean over the population's quantiles, each as wide as the gap to its neighbours."""
+        r"""$\log p_0(x_i)$: the mean over the population's quantiles, each as wide as the gap to its neighbors."""
         if torch.is_grad_enabled():
             total = self._log_bumps(values, columns)
         else:  # a sum of exponentials takes half as long as one of logarithms, wherever it is large enough for one

@@ -41,6 +41,6 @@ class NoisyVariant(Variant):
         variance = self.variance.to(patterns).expand(patterns.shape[-1])
         scale = variance.rsqrt()
         # A large common offset would cost the distances their digits.
-        centre = patterns.detach().mean(-2, keepdim=True)
-        distances = torch.cdist((queries - centre) * scale, (patterns - centre) * scale).square()
+        center = patterns.detach().mean(-2, keepdim=True)
+        distances = torch.cdist((queries - center) * scale, (patterns - center) * scale).square()
         return -0.5 * (distances + variance.log().sum() + patterns.shape[-1] * log(2 * pi))

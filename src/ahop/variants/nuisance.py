@@ -48,13 +48,13 @@ class NuisanceVariant(Variant):
         self.std: Tensor
         self.directions: Tensor
         self.gain_std: Tensor
-        self.centre: Tensor
+        self.center: Tensor
         self.spread: Tensor
         self.register_buffer("bias", torch.zeros(dimensions, dtype=torch.float64))
         self.register_buffer("std", torch.ones(dimensions, dtype=torch.float64))
         self.register_buffer("directions", torch.zeros(dimensions, rank + 2, dtype=torch.float64))
         self.register_buffer("gain_std", torch.zeros((), dtype=torch.float64))
-        self.register_buffer("centre", torch.zeros(dimensions, dtype=torch.float64))
+        self.register_buffer("center", torch.zeros(dimensions, dtype=torch.float64))
         self.register_buffer("spread", torch.ones(dimensions, dtype=torch.float64))
 
     @override
@@ -68,7 +68,7 @@ class NuisanceVariant(Variant):
         gains = torch.randn(len(originals), 1, generator=generator, dtype=originals.dtype)
         moved = originals + self.bias.to(originals) + noise * self.std.to(originals)
         moved = moved + amounts @ self.directions.to(originals).mT
-        return moved + gains * self.gain_std.to(originals) * (originals - self.centre.to(originals))
+        return moved + gains * self.gain_std.to(originals) * (originals - self.center.to(originals))
 
     @override
     def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
@@ -84,8 +84,8 @@ class NuisanceVariant(Variant):
                 )
         known, of_pattern = _distinct(~patterns.isnan())
         # Both relative to the mean pattern: a large common offset would cost digits. Zero where nothing is known.
-        shifts = _finite(patterns.double() - self.centre.to(patterns.device, torch.float64))
-        residuals = _finite(queries.double() - (self.centre + self.bias).to(queries.device, torch.float64))
+        shifts = _finite(patterns.double() - self.center.to(patterns.device, torch.float64))
+        residuals = _finite(queries.double() - (self.center + self.bias).to(queries.device, torch.float64))
         size, count = self.rank + 2, len(patterns)
         numbers = count * (2 * size + 6 + (len(known) > 1) * size**2) + (len(known) + self.dimensions) * 2 * size**2
         scores = [
@@ -99,7 +99,7 @@ class NuisanceVariant(Variant):
 
         It is the likelihood of a pattern of which nothing is known.
         """
-        unknown = torch.full_like(self.centre, torch.nan, dtype=queries.dtype, device=queries.device)
+        unknown = torch.full_like(self.center, torch.nan, dtype=queries.dtype, device=queries.device)
         return self.log_likelihood(unknown.unsqueeze(0), queries).squeeze(-1)
 
     @override

@@ -38,15 +38,15 @@ class AdamSolver:
             raise InvalidTypeError(
                 f"There is nothing to fit: {memory.similarity!r} and the other parts have no parameters."
             )
-        optimiser = torch.optim.Adam(parameters, lr=self.learning_rate)
+        optimizer = torch.optim.Adam(parameters, lr=self.learning_rate)
         losses, seen = [], 0
         with torch.enable_grad(), tqdm(range(self.epochs), desc="fit", unit="epoch", disable=not progress) as epochs:
             for _ in epochs:
                 pairs = source.draw()
                 loss = fenchel_young_loss(memory.separation, memory.scores(pairs.queries), pairs.origins).mean()
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
+                optimizer.step()
                 losses.append(float(loss.detach()))
                 seen += len(pairs)
                 epochs.set_postfix(loss=f"{losses[-1]:.4f}")

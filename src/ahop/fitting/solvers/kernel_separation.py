@@ -39,14 +39,14 @@ class SeparationSolver:
         if len(memory) < 2:
             raise InvalidTypeError("The separation solver needs at least two patterns to spread apart; got one.")
         patterns = memory.patterns[: self.patterns]
-        optimiser = torch.optim.Adam([modulation.kernel], lr=self.learning_rate)
+        optimizer = torch.optim.Adam([modulation.kernel], lr=self.learning_rate)
         losses = []
         with torch.enable_grad(), tqdm(range(self.epochs), desc="fit", unit="epoch", disable=not progress) as epochs:
             for _ in epochs:
                 loss = separation_loss(patterns @ modulation.kernel.to(patterns.dtype).mT, self.temperature)
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
+                optimizer.step()
                 losses.append(float(loss.detach()))
                 epochs.set_postfix(loss=f"{losses[-1]:.4f}")
         return FitReport(solver=repr(self), pairs=0, steps=self.epochs, loss_before=losses[0], loss=losses[-1])

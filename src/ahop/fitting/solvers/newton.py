@@ -77,7 +77,7 @@ class ConvexSolver:
                 near = _Outcome(given, 0, before, converged=False)
                 if not self.from_given:
                     near = self._approach(_pose(memory, similarity, _part(pairs), self.smoothness), directions, bar)
-                outcome = _minimise(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar)
+                outcome = _minimize(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar)
             similarity.set_coefficients(outcome.coefficients)
         return FitReport(
             solver=repr(self),
@@ -94,8 +94,8 @@ class ConvexSolver:
         The scale is sought from zero, where the loss is curved; where scores are far too sharp it is flat.
         """
         none = torch.zeros_like(directions[:, 0])
-        scaled = _minimise(few.restricted(directions), none, self.tolerance, self.max_steps, bar)
-        return _minimise(few, scaled.coefficients @ directions, NEAR, min(NEAR_STEPS, self.max_steps), bar)
+        scaled = _minimize(few.restricted(directions), none, self.tolerance, self.max_steps, bar)
+        return _minimize(few, scaled.coefficients @ directions, NEAR, min(NEAR_STEPS, self.max_steps), bar)
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _directions(coefficients: Tensor, starts: Tensor) -> Tensor:
     return torch.cat([starts, coefficients.unsqueeze(0)])
 
 
-def _minimise(problem: _Problem, coefficients: Tensor, tolerance: float, max_steps: int, bar: Bar) -> _Outcome:
+def _minimize(problem: _Problem, coefficients: Tensor, tolerance: float, max_steps: int, bar: Bar) -> _Outcome:
     scores = problem.score(coefficients)
     objective = problem.objective(scores, coefficients)
     for taken in range(max_steps):

@@ -1,4 +1,4 @@
-"""Centres of lists of neighbours, by k-means in two levels: many lists cost little more than their root."""
+"""Centers of lists of neighbors, by k-means in two levels: many lists cost little more than their root."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,17 +9,17 @@ from torch import Tensor
 from ahop import _optional
 
 PASSES = 10
-# Groups of centres that a row is compared with; its nearest centre is hardly ever in a farther one.
+# Groups of centers that a row is compared with; its nearest center is hardly ever in a farther one.
 WIDTH = 16
 
 
 @dataclass(frozen=True)
-class Centres:
-    """Centres in groups.
+class Centers:
+    """Centers in groups.
 
     Attributes:
         groups: (g, D) middles of the groups.
-        points: (c, D) the centres, group after group.
+        points: (c, D) the centers, group after group.
         sizes: of the groups.
     """
 
@@ -28,8 +28,8 @@ class Centres:
     sizes: list[int]
 
     @classmethod
-    def of(cls, rows: Tensor, count: int) -> "Centres":
-        """About `count` centres of the rows (n, D), never more than there are rows: groups, each cut by its share."""
+    def of(cls, rows: Tensor, count: int) -> "Centers":
+        """About `count` centers of the rows (n, D), never more than there are rows: groups, each cut by its share."""
         first = _kmeans(rows, max(1, round(count**0.5)))
         belongs = torch.from_numpy(first.index.search(rows.numpy(), 1)[1]).squeeze(-1)
         parts = [rows[belongs == group] for group in range(first.k)]
@@ -41,7 +41,7 @@ class Centres:
         return len(self.points)
 
     def nearest(self, rows: Tensor, by_distance: bool) -> Tensor:
-        """The centre of each row (n,): the nearest one, or that with the largest inner product, in the best groups."""
+        """The center of each row (n,): the nearest one, or that with the largest inner product, in the best groups."""
         width = min(WIDTH, len(self.groups))
         close = _apart(rows, self.groups, by_distance).topk(width, dim=-1, largest=False).indices.flatten()
         order = close.argsort(stable=True)

@@ -1,4 +1,4 @@
-"""Indexes of FAISS: lists of neighbours, compressed lists, and graphs."""
+"""Indexes of FAISS: lists of neighbors, compressed lists, and graphs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from ahop._free_memory import check_free_memory
 from ahop.errors import InvalidValueError, UnsupportedError
 from ahop.indexes.engines import faiss_build
 from ahop.indexes.engines.base import Engine, Found
-from ahop.indexes.engines.clustering import Centres
+from ahop.indexes.engines.clustering import Centers
 from ahop.indexes.engines.faiss_build import CODES, LINKS, ROWS_OF_CODES
 from ahop.indexes.mips import BLOCK, GEOMETRIES, Geometry, Placing
 
@@ -32,11 +32,11 @@ class FaissEngine(Engine):
 
     Args:
         vectors: (n, D).
-        kind: "scan" looks at a compressed form of every row; "ivf_pq" and "ivf_flat" at some lists of neighbours,
+        kind: "scan" looks at a compressed form of every row; "ivf_pq" and "ivf_flat" at some lists of neighbors,
             compressed or not; "hnsw" walks a graph.
         geometry: "inner" asks FAISS for inner products; "augmented" gives each row one more coordinate that makes
             all of them equally long, so that the nearest is the best; "distance" is for liftings that are distances.
-        lists: about how many, of neighbours; by default they are finer the more rows there are, and fuller.
+        lists: about how many, of neighbors; by default they are finer the more rows there are, and fuller.
         effort: how many lists, or how wide a walk; default an eighth of the lists, or 128.
     """
 
@@ -66,9 +66,9 @@ class FaissEngine(Engine):
                 self.engine = faiss_build.scan(metric, self._places(self._learned_from(vectors)), parts)
             else:
                 some = self._places(self._learned_from(vectors))
-                centres = Centres.of(some, self.lists)
-                self.lists = len(centres)
-                self.engine = faiss_build.lists(centres, metric, some if kind == "ivf_pq" else None, parts)
+                centers = Centers.of(some, self.lists)
+                self.lists = len(centers)
+                self.engine = faiss_build.lists(centers, metric, some if kind == "ivf_pq" else None, parts)
         default = {"scan": 1, "hnsw": 128}.get(kind, max(1, self.lists // 8))
         self.effort = check_count("effort", effort or default)
 
@@ -108,7 +108,7 @@ class FaissEngine(Engine):
     def tensors(self) -> dict[str, Tensor]:
         built = torch.from_numpy(_optional.faiss().serialize_index(self.engine))
         radius = torch.tensor(self.placing.radius, dtype=torch.float64)
-        return {"built": built, "centre": self.placing.centre, "radius": radius}
+        return {"built": built, "center": self.placing.center, "radius": radius}
 
     @classmethod
     def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor]) -> "FaissEngine":
@@ -117,13 +117,13 @@ class FaissEngine(Engine):
         index.kind = check_choice("kind", settings["kind"], KINDS)
         index.geometry = check_choice("geometry", settings["geometry"], GEOMETRIES)
         index.lists, index.effort = check_count("lists", settings["lists"]), check_count("effort", settings["effort"])
-        index.placing = Placing(index.geometry, tensors["centre"].float(), float(tensors["radius"]))
+        index.placing = Placing(index.geometry, tensors["center"].float(), float(tensors["radius"]))
         check_free_memory(tensors["built"].nbytes, "the built index")
         try:
             index.engine = _optional.faiss().deserialize_index(tensors["built"].numpy())
         except RuntimeError as error:
             raise InvalidValueError(f"the built index cannot be read: {error}") from error
-        if index.engine.d != index._places(index.placing.centre.unsqueeze(0)).shape[1]:
+        if index.engine.d != index._places(index.placing.center.unsqueeze(0)).shape[1]:
             raise InvalidValueError("the built index has another number of dimensions than its file says.")
         return index
 

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from ahop import _optional
-from ahop.indexes.engines.clustering import Centres
+from ahop.indexes.engines.clustering import Centers
 
 # Rows that the codes of a compressed index are learned from.
 ROWS_OF_CODES, CODES = 8192, 16
@@ -15,7 +15,7 @@ LINKS, BREADTH = 16, 60
 
 
 def graph(size: int, metric: int, parts: Iterator[Tensor]) -> Any:
-    """Rows as they are, each linked with its neighbours."""
+    """Rows as they are, each linked with its neighbors."""
     engine = _optional.faiss().index_factory(size, f"HNSW{LINKS},Flat", metric)
     engine.hnsw.efConstruction = BREADTH
     for rows in parts:
@@ -34,24 +34,24 @@ def scan(metric: int, some: Tensor, parts: Iterator[Tensor]) -> Any:
     return engine
 
 
-def lists(centres: Centres, metric: int, some: Tensor | None, parts: Iterator[Tensor]) -> Any:
-    """A list of neighbours for each centre, of rows as they are, or of codes that are learned from `some`.
+def lists(centers: Centers, metric: int, some: Tensor | None, parts: Iterator[Tensor]) -> Any:
+    """A list of neighbors for each center, of rows as they are, or of codes that are learned from `some`.
 
-    FAISS would compare every row with every centre; so it is told where each belongs.
+    FAISS would compare every row with every center; so it is told where each belongs.
     """
-    faiss, size = _optional.faiss(), centres.points.shape[1]
+    faiss, size = _optional.faiss(), centers.points.shape[1]
     by_distance = metric == faiss.METRIC_L2
     quantizer = faiss.IndexFlatL2(size) if by_distance else faiss.IndexFlatIP(size)
-    quantizer.add(centres.points.numpy())
+    quantizer.add(centers.points.numpy())
     if some is None:
-        engine = faiss.IndexIVFFlat(quantizer, size, len(centres), metric)
-        engine.train(centres.points.numpy())  # the lists are known: only says so
+        engine = faiss.IndexIVFFlat(quantizer, size, len(centers), metric)
+        engine.train(centers.points.numpy())  # the lists are known: only says so
     else:
-        engine = faiss.IndexIVFPQ(quantizer, size, len(centres), size // 2, 4, metric)
+        engine = faiss.IndexIVFPQ(quantizer, size, len(centers), size // 2, 4, metric)
         engine.by_residual = False
         _learn_codes(engine, some)
     for rows in parts:
-        belongs = centres.nearest(rows, by_distance).numpy()
+        belongs = centers.nearest(rows, by_distance).numpy()
         engine.add_core(len(rows), faiss.swig_ptr(rows.numpy()), None, faiss.swig_ptr(belongs))
     # Codes side by side, as they are scanned fastest; only a plain index can be told where rows belong.
     filled = engine if some is None else faiss.IndexIVFPQFastScan(engine)

@@ -76,14 +76,14 @@ class PgVectorEngine(Engine):
         index = cls.__new__(cls)
         index.table, index.effort, index._server = table, check_count("effort", effort), _connected(connection)
         try:
-            words, centre = index._run("SELECT words, centre FROM {about}").fetchone()
+            words, center = index._run("SELECT words, center FROM {about}").fetchone()
             index._count = int(index._run("SELECT count(*) FROM {table}").fetchone()[0])
         except _optional.psycopg().errors.UndefinedTable as error:
             index.close()
             raise DataNotFoundError(f"`{table}` is no table of an index. `PgVectorEngine(...)` makes one.") from error
         told = json.loads(words)
         index.geometry, index.kind = told["geometry"], told["kind"]
-        index.placing = Placing(index.geometry, torch.from_numpy(np.frombuffer(centre, "<f4").copy()), told["radius"])
+        index.placing = Placing(index.geometry, torch.from_numpy(np.frombuffer(center, "<f4").copy()), told["radius"])
         return index
 
     def close(self) -> None:
@@ -155,10 +155,10 @@ class PgVectorEngine(Engine):
         size = sql.SQL(str(self.placing.size))
         kind = sql.SQL(self.kind)
         self._run("CREATE TABLE {table} (row bigint PRIMARY KEY, place {kind}({size}) NOT NULL)", kind=kind, size=size)
-        self._run("CREATE TABLE {about} (words text NOT NULL, centre bytea NOT NULL)")
+        self._run("CREATE TABLE {about} (words text NOT NULL, center bytea NOT NULL)")
         words = json.dumps({"geometry": self.geometry, "kind": self.kind, "radius": self.placing.radius})
-        centre = self.placing.centre.numpy().astype("<f4").tobytes()
-        self._run("INSERT INTO {about} VALUES (%s, %s)", [words, centre])
+        center = self.placing.center.numpy().astype("<f4").tobytes()
+        self._run("INSERT INTO {about} VALUES (%s, %s)", [words, center])
 
     def _copy(self, vectors: Tensor) -> None:
         """Rows behind the others."""
