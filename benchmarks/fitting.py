@@ -35,6 +35,6 @@ def measure(full: bool) -> dict[str, object]:
     }
 
 
-def _report(memory: ahop.AssociativeMemory) -> ahop.FitReport:
-    assert isinstance(memory.report, ahop.FitReport)
+def _report(memory: ahop.AssociativeMemory) -> ahop.SolverReport:
+    assert isinstance(memory.report, ahop.SolverReport)
     return memory.report

@@ -184,7 +184,7 @@ def test_an_aligned_copy_is_on_the_common_scale() -> None:
 def test_devices_are_found_as_well_as_by_a_fit_to_each_alone(kind: str) -> None:
     different = DIFFERENT[kind]
     fitted = different.fit()
-    assert fitted.group_names == ["device 0", "device 1"]
+    assert fitted.model.group_names == ["device 0", "device 1"]
     found = different.found(fitted)
     assert found > different.found_alone() - 0.04
     assert found > different.found(fitted, with_groups=False) + (-0.01 if kind == "gains" else 0.1)
@@ -208,7 +208,7 @@ def test_whether_devices_are_aligned_is_judged_by_what_is_learned() -> None:
     """A mixture knows shifts up or down anew each time, and needs no names; a distance does."""
     opposite = devices(torch.tensor([1.0, -1.0]).unsqueeze(-1).expand(2, DIMENSIONS), noise=[0.2, 0.2])
     fitted = opposite.fit(40)
-    assert fitted.group_names == ["device 0", "device 1"]
+    assert fitted.model.group_names == ["device 0", "device 1"]
     assert opposite.found(fitted) > 0.98
 
 
@@ -229,7 +229,7 @@ def test_devices_come_back_from_a_file_bit_for_bit(grouped: ahop.AssociativeMemo
     loaded = ahop.load(tmp_path / "memory.ahop")
     pairs, names = own_shifts().sample(40, seed=3)
     expected, answer = (memory.recall(pairs.queries, k=3, groups=names) for memory in (grouped, loaded))
-    assert loaded.group_names == grouped.group_names
+    assert loaded.model.group_names == grouped.model.group_names
     assert torch.equal(answer.posterior, expected.posterior)
     assert torch.equal(answer.indices, expected.indices)
 
@@ -265,5 +265,5 @@ def test_a_pool_is_fitted_to_groups_too(tmp_path: Path) -> None:
         kinds.patterns, pairs=pairs, groups=names, similarity=(), candidates=[left, right], progress=False
     )
     assert isinstance(fitted.similarity, ahop.PooledSimilarity)
-    assert fitted.group_names == ["device 0", "device 1"]
+    assert fitted.model.group_names == ["device 0", "device 1"]
     assert kinds.found(fitted) > kinds.found(fitted, with_groups=False) + 0.1

@@ -16,7 +16,7 @@ from ahop.fitting.negatives import hard_negatives
 from ahop.fitting.pool import fit_pool
 from ahop.fitting.posterior import CLOSEST, DRAWN, Posterior, Rivals, calibrated, closest_rivals, fit_posterior
 from ahop.fitting.unknown import fit_detector
-from ahop.unknown import UnknownDetector, score_features
+from ahop.unknown import Evidence, UnknownDetector
 from tests.catalogue import moved_detector
 from tests.strategies import score_rows, seeds
 
@@ -413,7 +413,7 @@ def test_a_detector_of_no_pairs_claims_nothing() -> None:
 
 @given(scores=score_rows())
 def test_features_are_evidence_lead_mean_and_spread(scores: Tensor) -> None:
-    for row, found in zip(scores, score_features(scores), strict=True):
+    for row, found in zip(scores, Evidence.of(scores).features(), strict=True):
         ordered = row.sort(descending=True).values
         rest = ordered[1:].logsumexp(0) if len(ordered) > 1 else ordered[0]
         spread = (row - row.mean()).square().mean().sqrt()

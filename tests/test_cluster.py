@@ -21,7 +21,7 @@ from torch.testing import assert_close
 import ahop
 from ahop import _optional
 from ahop.cluster import LocalCluster, ShardOptions, connect, recall_dataset
-from ahop.cluster.answers import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
+from ahop.cluster.messages import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
 from ahop.cluster.query_table import QueryTable
 from ahop.cluster.replicas import ReplicaSet
 from ahop.cluster.request import MOST_QUERIES, read_request

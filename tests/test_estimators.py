@@ -165,7 +165,7 @@ def test_each_group_has_a_corruption_of_its_own() -> None:
     found = retriever.retrieve(copies, 1, groups=groups).ids[:, 0]
     assert np.mean(found == np.arange(len(origins))) > 0.95
     fitted.partial_fit(copies[1::4], origins[1::4], groups[1::4])
-    assert sorted(fitted.memory_.group_names) == ["down", "up"]
+    assert sorted(fitted.memory_.model.group_names) == ["down", "up"]
 
 
 def test_groups_are_routed_by_a_search() -> None:
@@ -174,7 +174,7 @@ def test_groups_are_routed_by_a_search() -> None:
         estimator = CorruptionModel("debiased", random_state=0)
         estimator.set_fit_request(groups=True).set_score_request(groups=True)
         search = GridSearchCV(estimator, {"n_jobs": [1]}, cv=2).fit(copies[::4], origins[::4], groups=groups[::4])
-    assert search.best_estimator_.memory_.group_names
+    assert search.best_estimator_.memory_.model.group_names
 
 
 def test_the_kind_can_be_searched_for() -> None:

@@ -43,8 +43,8 @@ def share_found(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> float:
     return float(found.double().mean())
 
 
-def report_of(memory: ahop.AssociativeMemory) -> ahop.FitReport:
-    assert isinstance(memory.report, ahop.FitReport)
+def report_of(memory: ahop.AssociativeMemory) -> ahop.SolverReport:
+    assert isinstance(memory.report, ahop.SolverReport)
     return memory.report
 
 
@@ -424,4 +424,5 @@ def test_numpy_origins_may_be_reversed() -> None:
     pairs = VARIANT.sample(patterns(), 20)
     origins, copies = pairs.origins.numpy()[::-1], pairs.queries.numpy()[::-1]
     fitted = ahop.fit(patterns(), pairs=(origins, copies), progress=False)
-    assert np.isfinite(report_of(fitted).loss)
+    assert isinstance(fitted.report, ahop.FitReport)
+    assert np.isfinite(fitted.report.loss)

@@ -19,7 +19,7 @@ from ahop.kernels import native as finding
 from ahop.kernels import packing
 from ahop.kernels.footprints import footprint_scores
 from ahop.kernels.native import native
-from ahop.kernels.packing import Packed, grown, keep_packed, packed, taken
+from ahop.kernels.packing import KEPT, Packed, packed
 from ahop.kernels.plain import BASES, NUMBERS, footprint_scores_plain
 from tests.strategies import seeds
 
@@ -243,7 +243,7 @@ def test_operators_keep_torchs_own_rules() -> None:
 
 
 def kept(patterns: Tensor) -> Packed:
-    known = packing._PACKED[patterns]
+    known = getattr(patterns, KEPT)
     assert isinstance(known, Packed)
     return known
 
@@ -279,50 +279,12 @@ def test_a_memory_does_not_hear_of_changes_to_the_array_that_it_came_from() -> N
 
 
 @needs_kernels
-@both_dtypes
-@given(data=st.data())
-def test_blocks_survive_adding_and_removing(dtype: torch.dtype, data: st.DataObject) -> None:
-    generator = torch.Generator().manual_seed(data.draw(seeds))
-
-    def numbers(count: int) -> Tensor:
-        rows = torch.randn(count, 5, generator=generator, dtype=dtype)
-        return rows.masked_fill(torch.rand(rows.shape, generator=generator) < 0.02, torch.nan)
-
-    patterns, queries = numbers(data.draw(st.integers(1, 60))), numbers(2)
-    similarity = ahop.AdaptiveSimilarity(5).to(dtype)
-    keep_packed(patterns)
-    similarity(patterns, queries)
-    for _ in range(data.draw(st.integers(1, 4))):
-        if data.draw(st.booleans()):
-            patterns = grown(patterns, numbers(data.draw(st.integers(1, 40))))
-        else:
-            chosen = torch.rand(len(patterns), generator=generator) < data.draw(st.sampled_from([0.1, 0.5, 0.95]))
-            chosen[data.draw(st.integers(0, len(patterns) - 1))] = True
-            patterns = taken(patterns, chosen.nonzero().squeeze(-1))
-        assert isinstance(kept(patterns), Packed)
-        agree(similarity(patterns, queries).detach(), similarity(patterns.clone(), queries).detach())
-
-
-@needs_kernels
-def test_a_memory_keeps_its_blocks_when_it_grows_and_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = ahop.AssociativeMemory(torch.randn(1000, 6))
-    memory.scores(torch.randn(1, 6))
-    memory.scores(torch.randn(1, 6))
-    rows_packed = []
-    fill = packing._fill
-
-    def counting(patterns: Tensor, blocks: Tensor, finite: Tensor) -> None:
-        rows_packed.append(len(patterns))
-        fill(patterns, blocks, finite)
-
-    monkeypatch.setattr(packing, "_fill", counting)
-    memory.add(torch.randn(30, 6))
-    memory.remove(torch.arange(0, 100, 3))
-    memory.add(torch.randn(50, 6))
-    queries = torch.randn(4, 6)
-    scores = memory.scores(queries)
-    assert sum(rows_packed) <= 80
-    assert_close(scores, ahop.AssociativeMemory(memory.patterns.clone()).scores(queries))
+def test_a_memory_that_grows_and_shrinks_scores_as_a_new_one_does() -> None:
+    memory, queries = ahop.AssociativeMemory(torch.randn(1000, 6)), torch.randn(4, 6)
+    for change in (lambda: memory.add(torch.randn(30, 6)), lambda: memory.remove(torch.arange(0, 100, 3))):
+        memory.scores(queries)
+        change()
+        assert_close(memory.scores(queries), ahop.AssociativeMemory(memory.patterns.clone()).scores(queries))
 
 
 @needs_kernels

@@ -1,6 +1,5 @@
 """Labels of patterns and names of dimensions: kept, looked up, put in order; honoured or refused, never dropped."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 
 import ahop
 from ahop._labels import as_label, as_labels, as_text, from_text
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, ShapeError
+from ahop.saving.archive import read_archive, write_archive
 from ahop.stores.models import as_model, over
 from tests.strategies import seeds
 
@@ -291,12 +289,10 @@ def test_no_labels_come_back_as_none(tmp_path: Path) -> None:
 
 def rewritten(path: Path, text: bytes | None = None, **words: object) -> Path:
     """The file with another text of labels, and other words in its manifest."""
-    with safe_open(path, framework="pt") as archive:
-        manifest = json.loads(archive.metadata()["ahop"])
-    tensors = load_file(path)
+    manifest, tensors = read_archive(path)
     if text is not None:
         tensors["labels"] = torch.tensor(list(text), dtype=torch.uint8)
-    save_file(tensors, path, metadata={"ahop": json.dumps({**manifest, **words})})
+    write_archive(path, {**manifest, **words}, tensors)
     return path
 
 
@@ -329,10 +325,9 @@ def test_a_file_with_names_that_are_none_is_refused(names: object, tmp_path: Pat
 
 def test_labels_that_are_no_bytes_are_refused(tmp_path: Path) -> None:
     nearest(frame()).save(tmp_path / "memory.ahop")
-    tensors, path = load_file(tmp_path / "memory.ahop"), rewritten(tmp_path / "memory.ahop")
-    with safe_open(path, framework="pt") as archive:
-        words = archive.metadata()
-    save_file({**tensors, "labels": torch.zeros(5)}, path, metadata=words)
+    path = tmp_path / "memory.ahop"
+    manifest, tensors = read_archive(path)
+    write_archive(path, manifest, {**tensors, "labels": torch.zeros(5)})
     with pytest.raises(FileFormatError, match="labels must be a text"):
         ahop.load(path)
 
@@ -367,5 +362,4 @@ def test_an_index_that_refuses_rows_stays_as_it_was() -> None:
 
 def test_a_store_names_patterns_by_their_numbers() -> None:
     model = as_model(nearest(frame()))
-    assert model.labels is None
-    assert over(nearest(frame()), torch.zeros(2, 4)).recall(torch.zeros(1, 4)).labels is None
+    assert over(model, torch.zeros(2, 4)).recall(torch.zeros(1, 4)).labels is None

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop import _blocks, scanning
+from ahop import _blocks, scoring
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from tests.catalogue import MIXES_DIMENSIONS, SIMILARITIES, ZOO, shaken
 from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
@@ -451,7 +451,7 @@ def test_a_scan_in_blocks_finds_what_all_scores_at_once_show(name: str, case: Pr
     memory = ZOO[name](case.patterns)
     whole = memory.recall(case.queries, k=k)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scanning, "SCAN_BYTES", 1)
+        patch.setattr(scoring, "BLOCK_BYTES", 1)
         parts = memory.recall(case.queries, k=k)
     assert_close(parts.posterior, whole.posterior)
     scores = memory.scores(case.queries)
@@ -459,7 +459,7 @@ def test_a_scan_in_blocks_finds_what_all_scores_at_once_show(name: str, case: Pr
 
 
 def test_of_equals_the_first_is_recalled_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "SCAN_BYTES", 1)
+    monkeypatch.setattr(scoring, "BLOCK_BYTES", 1)
     memory = ahop.AssociativeMemory(torch.ones(7, 3))
     recall = memory.recall(torch.ones(1, 3), k=4)
     assert recall.indices.tolist() == [[0, 1, 2, 3]]

@@ -53,8 +53,7 @@ def fitted() -> ahop.AssociativeMemory:
     stored = patterns(200, 8)
     pairs = ahop.MixedVariant(0.1, 0.1, 0.1).sample(stored, 120, seed=1)
     memory = ahop.fit(stored, pairs=pairs, similarity="mixture", progress=False)
-    memory.group_names = ["a", "b"]
-    memory.by_group.extend([ahop.EuclideanSimilarity(), ahop.DotSimilarity()])
+    memory.model = memory.model.replaced(groups={"a": ahop.EuclideanSimilarity(), "b": ahop.DotSimilarity()})
     return memory
 
 

@@ -20,14 +20,15 @@ from ahop.dynamics.trajectory import Trajectory, iterate
 from ahop.energies.free import FreeEnergy
 from ahop.energies.quadratic import QuadraticEnergy
 from ahop.errors import AhopError
-from ahop.fitting.report import Corruption, FitReport, Member, Trial
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
-from ahop.loading import load
 from ahop.memory import AssociativeMemory
+from ahop.model import Model
 from ahop.modulations.kernel import KernelModulation
 from ahop.modulations.unmodulated import Unmodulated
 from ahop.posteriors import ClassMass
 from ahop.recaller import Recall
+from ahop.report import Corruption, FitReport, Member, SolverReport, Trial
+from ahop.saving.load import load
 from ahop.separations.argmax import Argmax
 from ahop.separations.entmax import Entmax
 from ahop.separations.exponential import Exponential
@@ -122,6 +123,7 @@ __all__ = [
     "Member",
     "MixedVariant",
     "MixtureVariant",
+    "Model",
     "NoisyVariant",
     "NuisanceVariant",
     "Pairs",
@@ -136,6 +138,7 @@ __all__ = [
     "SeparationSolver",
     "SignDynamics",
     "Softmax",
+    "SolverReport",
     "SorensenSimilarity",
     "Sparsemax",
     "Trajectory",

@@ -1,6 +1,6 @@
 """Every sentence that tells a user what is wrong: name, demand, what came, mend."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -111,6 +111,20 @@ def as_rows(name: str, rows: Entries, patterns: int) -> Tensor:
             f"got {int(tensor.min())}..{int(tensor.max())}."
         )
     return tensor
+
+
+def flags_of(name: str, rows: Entries, patterns: int) -> Tensor:
+    """Flags (n,) of rows that are given as flags or by their numbers."""
+    if isinstance(rows, Mapping):
+        raise InvalidTypeError(
+            f"`{name}` must be rows, as flags or numbers: there are no columns. Give an index or a store `metadata`."
+        )
+    flags = _as_tensor(name, rows).cpu()
+    if flags.dtype == torch.bool:
+        if tuple(flags.shape) != (patterns,):
+            raise ShapeError(f"`{name}` must have shape ({patterns},), a flag for each row; got {tuple(flags.shape)}.")
+        return flags
+    return torch.zeros(patterns, dtype=torch.bool).index_fill_(0, as_rows(name, flags, patterns).flatten(), True)
 
 
 def as_log_prior(log_prior: Array, like: Patterns) -> PerPattern:

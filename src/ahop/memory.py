@@ -2,46 +2,63 @@
 
 import copy
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, final, overload
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar, final, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ahop._archive import describe, write_archive
 from ahop._blocks import blocks
 from ahop._checks import (
-    as_group_names,
     as_log_prior,
     as_patterns,
     as_queries,
     as_rows,
     check_count,
-    check_kind,
+    flags_of,
     same_kind,
 )
 from ahop._frames import index_of, names_of
 from ahop._labels import as_labels, as_text, frozen
+from ahop._locks import CopyableLock
 from ahop._missing import filled, holds_nan, observed
-from ahop._tensors import lowest
 from ahop._typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
 from ahop.energies.base import Energy
-from ahop.energies.free import FreeEnergy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
-from ahop.kernels.packing import grown, keep_packed, taken, worth_packing
+from ahop.kernels.packing import keep_packed, worth_packing
+from ahop.model import DEFAULT_ENERGY, Model
 from ahop.modulations.base import Modulation
-from ahop.modulations.unmodulated import Unmodulated
+from ahop.ranking import posterior_of
 from ahop.recaller import Recall, in_kind_of, labels_at
-from ahop.scanning import scan
+from ahop.report import Report
+from ahop.saving.archive import write_archive
+from ahop.saving.description import describe_model
+from ahop.scoring import rank, with_prior
 from ahop.separations.base import Separation
-from ahop.separations.softmax import Softmax
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.base import Similarity
 from ahop.unknown import UnknownDetector
 
-DEFAULT_ENERGY = FreeEnergy()
+Value = TypeVar("Value")
+
+
+class _Part(Generic[Value]):
+    """A part of a memory's model. Setting it makes a new model: who recalls at this moment goes on with the old one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, memory: None, owner: type) -> "_Part[Value]": ...
+    @overload
+    def __get__(self, memory: "AssociativeMemory", owner: type) -> Value: ...
+    def __get__(self, memory: "AssociativeMemory | None", owner: type) -> Any:
+        return self if memory is None else getattr(memory.model, self._name)
+
+    def __set__(self, memory: "AssociativeMemory", value: Value) -> None:
+        memory.model = memory.model.replaced(**{self._name: value})
 
 
 @final
@@ -78,7 +95,7 @@ class AssociativeMemory(nn.Module):
     def __init__(
         self,
         patterns: RowsLike,
-        similarity: Similarity | None = None,
+        similarity: Similarity | Model | None = None,
         separation: Separation | None = None,
         modulation: Modulation | None = None,
         energy: Energy | None = DEFAULT_ENERGY,
@@ -88,23 +105,28 @@ class AssociativeMemory(nn.Module):
         super().__init__()
         stored = as_patterns(patterns)
         if not isinstance(patterns, Tensor) and worth_packing(stored):
-            stored = (
-                stored.clone()
-            )  # torch counts the changes to a tensor, nobody those to an array: blocks would be stale
+            # torch counts the changes to a tensor, nobody those to an array: blocks would be stale
+            stored = stored.clone()
         self.register_buffer("patterns", stored)
-        similarity = AdaptiveSimilarity(self.patterns.shape[1]) if similarity is None else similarity
-        self.similarity = check_kind("similarity", similarity, Similarity)
-        self.separation = check_kind("separation", separation or Softmax(), Separation)
-        self.modulation = check_kind("modulation", modulation or Unmodulated(), Modulation)
-        self.energy_function = None if energy is None else check_kind("energy", energy, Energy)
-        self.register_buffer("log_prior", None if log_prior is None else as_log_prior(log_prior, self.patterns))
-        self.detector: UnknownDetector | None = None
-        self.group_names: list[str] = []
-        self.by_group = nn.ModuleList()
-        self.report: object = None
+        self.register_buffer("log_prior", None if log_prior is None else as_log_prior(log_prior, stored))
+        self.model = _model(similarity, separation, modulation, energy, stored.shape[1])
         self.labels = _labels(patterns, labels, len(stored))
         self.dimensions = names_of(patterns)
+        self._lock = CopyableLock()
         self._check_sizes()
+
+    similarity = _Part[Similarity]("similarity")
+    separation = _Part[Separation]("separation")
+    modulation = _Part[Modulation]("modulation")
+    energy_function = _Part[Energy | None]("energy")
+    detector = _Part[UnknownDetector | None]("detector")
+    report = _Part[Report | None]("report")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(getattr(type(self), name, None), _Part):
+            object.__setattr__(self, name, value)  # torch would keep modules beside the model
+        else:
+            super().__setattr__(name, value)
 
     def __len__(self) -> int:
         return len(self.patterns)
@@ -118,7 +140,8 @@ class AssociativeMemory(nn.Module):
     def scores(self, queries: RowsLike) -> Scores:
         r"""$\mathrm{sim}(\mathrm{mod}(\Xi), x) + \log p(\xi)$, (b, n)."""
         checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
-        return self._with_prior(self.similarity(self._stored(), checked))
+        scores = self.similarity(self._stored(), checked)
+        return scores if self.log_prior is None else with_prior(scores, self.log_prior, self.separation)
 
     def weights(self, queries: RowsLike) -> Weights:
         r"""$\mathrm{sep}(s)$, (b, n)."""
@@ -149,54 +172,50 @@ class AssociativeMemory(nn.Module):
         return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
 
     @overload
-    def recall(self, queries: Tensor, k: int = 1, groups: Sequence[object] | None = None) -> Recall[Tensor]: ...
+    def recall(
+        self, queries: Tensor, k: int = 1, *, where: Entries | None = None, groups: Sequence[object] | None = None
+    ) -> Recall[Tensor]: ...
     @overload
     def recall(
-        self, queries: NotTensor, k: int = 1, groups: Sequence[object] | None = None
+        self, queries: NotTensor, k: int = 1, *, where: Entries | None = None, groups: Sequence[object] | None = None
     ) -> Recall[NDArray[Any]]: ...
-    def recall(self, queries: RowsLike, k: int = 1, groups: Sequence[object] | None = None) -> Recall[Any]:
+    def recall(
+        self, queries: RowsLike, k: int = 1, *, where: Entries | None = None, groups: Sequence[object] | None = None
+    ) -> Recall[Any]:
         """The k stored patterns that each query most likely came from.
 
-        Separations that are no distribution (Hop, D-Hop, E-Hop) rank by score, and their posterior is its softmax.
+        Scores are looked at in blocks and forgotten. Separations that are no distribution (Hop, D-Hop, E-Hop) rank by
+        score, and their posterior is its softmax.
 
         Args:
             queries: (b, d), NaN where nothing was observed. The columns of a frame are put into the order of the stored
                 one; those that it has not got were not observed.
+            where: which rows may be answered, as flags (n,) or as numbers; the posterior is among them. Beyond those
+                there are, the index is -1.
             groups: where each query comes from, such as its device, if the memory was fitted with groups. Those that
                 it does not know are answered by what all have in common.
         """
         checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
-        k = min(check_count("k", k), len(self))
-        separation = self.separation if self.separation.is_distribution else Softmax()
-        indices = torch.empty(len(checked), k, dtype=torch.long, device=self.patterns.device)
-        posterior = checked.new_empty(len(checked), k)
-        unknown = None if self.detector is None else checked.new_empty(len(checked))
-        with torch.no_grad():
+        with self._lock:  # one state answers a call, whatever is added meanwhile
+            patterns, prior, labels, model = self.patterns, self.log_prior, self.labels, self.model
             stored = self._stored()
-            for memory, rows in self._by_group(groups, len(checked)):
-                if isinstance(separation, Softmax) and self.log_prior is None and self.detector is None:
-                    best_of_all = scan(memory.similarity, separation, stored, checked[rows], k)
-                    indices[rows], posterior[rows] = best_of_all.indices, best_of_all.posterior
-                    continue
-                for part in blocks(len(rows), self._row_bytes()):
-                    asked = rows[part]
-                    alike = memory.similarity(stored, checked[asked])
-                    scores = self._with_prior(alike)
-                    best = scores.topk(k, dim=-1).indices
-                    indices[asked], posterior[asked] = best, separation(scores).gather(-1, best)
-                    if self.detector is not None and unknown is not None:
-                        unknown[asked] = self.detector(alike)
-        labels = labels_at(self.labels, indices)
-        return in_kind_of(queries, Recall(indices, posterior, self.patterns[indices], unknown, labels))
+        k = min(check_count("k", k), len(patterns))
+        rows = (
+            None if where is None else flags_of("where", where, len(patterns)).to(stored.device).nonzero().squeeze(-1)
+        )
+        ranked = rank(model, stored, checked, k, groups=groups, rows=rows, log_prior=prior)
+        posterior, unknown = posterior_of(ranked, model, k)
+        found = patterns[ranked.ids.clamp_min(0)]
+        if where is not None:
+            found = found.masked_fill((ranked.ids < 0).unsqueeze(-1), torch.nan)
+        return in_kind_of(queries, Recall(ranked.ids, posterior, found, unknown, labels_at(labels, ranked.ids)))
 
     def for_group(self, group: object) -> "AssociativeMemory":
         """The same memory as queries of this group see it; itself if the group is not known."""
-        if str(group) not in self.group_names:
+        model = self.model.for_group(group)
+        if model is self.model:
             return self
-        similarity = self.by_group[self.group_names.index(str(group))]
-        view = copy.copy(self)
-        view._modules = {**self._modules, "similarity": similarity}
-        return view
+        return AssociativeMemory(self.patterns, model, log_prior=self.log_prior, labels=self.labels)
 
     def energy(self, queries: RowsLike) -> PerQuery:
         r"""$E(x) = Q(x) - \Psi^*(s)$, (b,)."""
@@ -206,7 +225,7 @@ class AssociativeMemory(nn.Module):
         return self.energy_function(checked, self.scores(checked), self.separation, self.modulation)
 
     def add(self, patterns: RowsLike, labels: Entries | None = None) -> Tensor:
-        """Store more patterns behind the others; answers their rows.
+        """Store more patterns behind the others; returns their rows. Several threads may add: each gets its own rows.
 
         Args:
             labels: one for each of them, if the memory has labels; default the index of a pandas frame.
@@ -218,28 +237,30 @@ class AssociativeMemory(nn.Module):
                 "A memory with a `log_prior` cannot grow: build it anew with a prior for all patterns."
             )
         self._check_labels(named, len(more))
-        before = len(self)
-        if len(more):
-            self._replace_similarities(lambda similarity: similarity.grown(len(more)))
-            self.patterns = grown(self.patterns, more)
-            if self.labels is not None and named is not None:
-                self.labels = frozen(np.concatenate([self.labels, named]), len(self))
-        return torch.arange(before, len(self), device=self.patterns.device)
+        with self._lock:
+            before = len(self)
+            if len(more):
+                self.model = self.model.with_similarities(lambda similarity: similarity.grown(len(more)))
+                self.patterns = torch.cat([self.patterns, more])
+                if self.labels is not None and named is not None:
+                    self.labels = frozen(np.concatenate([self.labels, named]), len(self))
+            return torch.arange(before, len(self), device=self.patterns.device)
 
     def remove(self, indices: Entries) -> None:
         """Forget the patterns in these rows; the rows behind them move up."""
-        gone = as_rows("indices", indices, len(self)).to(self.patterns.device).flatten()
-        kept = torch.ones(len(self), dtype=torch.bool, device=self.patterns.device)
-        kept[gone] = False
-        rows = kept.nonzero().squeeze(-1)
-        if not len(rows):
-            raise InvalidValueError("`indices` names every stored pattern; a memory keeps at least one.")
-        self._replace_similarities(lambda similarity: similarity.rows(rows))
-        self.patterns = taken(self.patterns, rows)
-        if self.log_prior is not None:
-            self.log_prior = self.log_prior[rows]
-        if self.labels is not None:
-            self.labels = frozen(self.labels[rows.cpu().numpy()], len(rows))
+        with self._lock:
+            gone = as_rows("indices", indices, len(self)).to(self.patterns.device).flatten()
+            kept = torch.ones(len(self), dtype=torch.bool, device=self.patterns.device)
+            kept[gone] = False
+            rows = kept.nonzero().squeeze(-1)
+            if not len(rows):
+                raise InvalidValueError("`indices` names every stored pattern; a memory keeps at least one.")
+            self.model = self.model.with_similarities(lambda similarity: similarity.rows(rows))
+            self.patterns = self.patterns[rows]
+            if self.log_prior is not None:
+                self.log_prior = self.log_prior[rows]
+            if self.labels is not None:
+                self.labels = frozen(self.labels[rows.cpu().numpy()], len(rows))
 
     def copy(self) -> "AssociativeMemory":
         """The same memory with parts of its own; the stored patterns are shared, not copied."""
@@ -248,19 +269,7 @@ class AssociativeMemory(nn.Module):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file that `ahop.load` reads. No pickle; written beside, then moved into place."""
-        parts = {
-            "similarity": describe(self.similarity),
-            "separation": describe(self.separation),
-            "modulation": describe(self.modulation),
-            "energy": None if self.energy_function is None else describe(self.energy_function),
-            "detector": None if self.detector is None else describe(self.detector),
-        }
-        manifest: dict[str, object] = {"memory": parts}
-        if self.group_names:
-            described = [describe(each) for each in self.by_group if isinstance(each, Similarity)]
-            manifest["groups"] = {"names": self.group_names, "similarities": described}
-        if self.report is not None:
-            manifest["report"] = str(self.report)
+        manifest = describe_model(self.model)
         if self.dimensions is not None:
             manifest["dimensions"] = list(self.dimensions)
         labels = {} if self.labels is None else {"labels": as_text(self.labels)}
@@ -270,36 +279,12 @@ class AssociativeMemory(nn.Module):
         keep_packed(self.patterns)
         return self.modulation(self.patterns)
 
-    def _replace_similarities(self, change: Callable[[Similarity], Similarity]) -> None:
-        """That of the memory, and those of its groups."""
-        self.similarity = change(self.similarity)
-        self.by_group = nn.ModuleList(change(each) for each in self.by_group if isinstance(each, Similarity))
-
-    def _with_prior(self, scores: Scores) -> Scores:
-        if self.log_prior is None:
-            return scores
-        # A query that nothing is known about gets the prior, which would be lost beside so low a number.
-        unknown = (scores == lowest(scores.dtype)).all(-1, keepdim=True)
-        # The separation sharpens scores, and must not sharpen the prior.
-        return scores.masked_fill(unknown, 0) + self.log_prior / self.separation.beta
-
     def _query_blocks(self, queries: Queries) -> list[Tensor]:
         """The queries in blocks whose scores and weights fit the budget."""
         return [queries[rows] for rows in blocks(len(queries), self._row_bytes())]
 
     def _row_bytes(self) -> int:
         return 4 * len(self) * self.patterns.element_size()
-
-    def _by_group(self, groups: Sequence[object] | None, count: int) -> list[tuple["AssociativeMemory", Tensor]]:
-        """Memories, and the rows of the queries that each answers."""
-        device = self.patterns.device
-        if groups is None:
-            return [(self, torch.arange(count, device=device))]
-        names = as_group_names(groups, count)
-        rows: dict[str, list[int]] = {}
-        for row, name in enumerate(names):
-            rows.setdefault(name, []).append(row)
-        return [(self.for_group(name), torch.tensor(where, device=device)) for name, where in rows.items()]
 
     def _check_labels(self, named: NDArray[np.object_] | None, count: int) -> None:
         """Of patterns that are to be added."""
@@ -323,6 +308,24 @@ class AssociativeMemory(nn.Module):
                     f"`{name}` must be made for {count} patterns of {dimensions} dimensions, as the memory stores; "
                     f"got {part!r}."
                 )
+
+
+def _model(
+    similarity: Similarity | Model | None,
+    separation: Separation | None,
+    modulation: Modulation | None,
+    energy: Energy | None,
+    dimensions: int,
+) -> Model:
+    if not isinstance(similarity, Model):
+        chosen = AdaptiveSimilarity(dimensions) if similarity is None else similarity
+        return Model(chosen, separation, modulation, energy)
+    if separation is not None or modulation is not None or energy is not DEFAULT_ENERGY:
+        raise InvalidTypeError(
+            "A model brings its own separation, modulation and energy: leave these out, or change the model by "
+            "`model.replaced(separation=...)`."
+        )
+    return similarity
 
 
 def _labels(patterns: RowsLike, labels: Entries | None, count: int) -> NDArray[np.object_] | None:

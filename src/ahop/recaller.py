@@ -1,8 +1,8 @@
-"""What a memory answers, and what can be asked of the answer."""
+"""What recalling is: the protocol, and its result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, overload
+from typing import Any, Generic, Protocol, overload
 
 import numpy as np
 import torch
@@ -12,6 +12,21 @@ from torch import Tensor
 from ahop._checks import same_kind
 from ahop._typing import Kind, NotTensor, RowsLike
 from ahop.posteriors import Answers, ClassMass, PerStored, expected, mass_of
+
+
+class Recaller(Protocol):
+    """Whatever recalls: a memory, an index, a store, a cluster, a client. What one cannot do, it refuses."""
+
+    def recall(
+        self, queries: Any, k: int = 1, *, where: Any = None, groups: Sequence[object] | None = None
+    ) -> "Recall[Any]":
+        """The k stored patterns that each query most likely came from.
+
+        Args:
+            queries: (b, d), NaN where nothing was observed.
+            where: which patterns may be answered: columns and the values that they may have, or rows.
+            groups: where each query comes from, such as its device.
+        """
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Does a query come from any stored pattern at all?"""
 
-from math import log
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import final
 
 import torch
@@ -15,6 +16,86 @@ from ahop._typing import PerQuery, Scores
 FEATURES = 4
 # Beyond this a feature says "certainly", whatever its size.
 LARGEST = 1e4
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the scores of all rows show about each query, (b,) each and in float64. Parts can be merged.
+
+    Attributes:
+        best: the largest score.
+        log_rest: logarithm of the sum of `exp(s)` over all rows but the best.
+        mean: of the scores of rows that share anything with the query.
+        squares: sum of the squared deviations from it.
+        known: how many rows these are.
+        rows: how many rows there are.
+    """
+
+    best: Tensor
+    log_rest: Tensor
+    mean: Tensor
+    squares: Tensor
+    known: Tensor
+    rows: Tensor
+
+    @classmethod
+    def none(cls, count: int, device: torch.device | str = "cpu") -> "Evidence":
+        """Before any row was seen."""
+        zeros = [torch.zeros(count, dtype=torch.float64, device=device) for _ in range(4)]
+        nothing = torch.full_like(zeros[0], -torch.inf)
+        return cls(nothing, nothing.clone(), *zeros)
+
+    @classmethod
+    def of(cls, scores: Scores) -> "Evidence":
+        """Of scores (b, n)."""
+        if not scores.shape[-1]:
+            return cls.none(len(scores), scores.device)
+        is_known = scores > 0.5 * lowest(scores.dtype)
+        scores = scores.double()
+        best, place = scores.max(-1, keepdim=True)
+        rest = scores.scatter(-1, place, -torch.inf).logsumexp(-1)
+        known = is_known.sum(-1).double()
+        mean = torch.where(is_known, scores, 0).sum(-1) / known.clamp_min(1)
+        squares = torch.where(is_known, scores - mean.unsqueeze(-1), 0).square().sum(-1)
+        return cls(best.squeeze(-1), rest, mean, squares, known, torch.full_like(known, scores.shape[-1]))
+
+    @classmethod
+    def of_some(
+        cls, best_few: Scores, log_rest: PerQuery, mean: PerQuery, spread: PerQuery, count: Tensor | int
+    ) -> "Evidence":
+        """From the best scores (b, k), the mass of all others, and mean and spread of a sample."""
+        few = best_few.double()
+        best, place = few.max(-1, keepdim=True)
+        rest = few.scatter(-1, place, -torch.inf).logsumexp(-1).logaddexp(log_rest.double())
+        known = torch.zeros_like(rest) + count
+        return cls(best.squeeze(-1), rest, mean.double(), spread.double().square() * known, known, known.clone())
+
+    @classmethod
+    def stacked(cls, parts: "Sequence[Evidence]") -> "Evidence":
+        """Of blocks of queries, one below the other."""
+        return cls(*(torch.cat([getattr(part, each.name) for part in parts]) for each in fields(cls)))
+
+    def __getitem__(self, queries: Tensor) -> "Evidence":
+        """Of some of the queries."""
+        return Evidence(*(getattr(self, each.name)[queries] for each in fields(self)))
+
+    def merged(self, other: "Evidence") -> "Evidence":
+        """Of the rows of both. Means and squares are joined as Chan has it: no differences of large numbers."""
+        lower = torch.minimum(self.best, other.best)
+        rest = self.log_rest.logaddexp(other.log_rest).logaddexp(lower)
+        known, step = self.known + other.known, other.mean - self.mean
+        share = other.known / known.clamp_min(1)
+        squares = self.squares + other.squares + step.square() * self.known * share
+        mean = self.mean + step * share
+        return Evidence(torch.maximum(self.best, other.best), rest, mean, squares, known, self.rows + other.rows)
+
+    def features(self) -> Tensor:
+        """The evidence for all rows together, the lead of the best over the rest, mean and spread, (b, 4)."""
+        rest = torch.where(self.rows > 1, self.log_rest, self.best)
+        together = torch.logaddexp(self.best, self.log_rest) - self.rows.clamp_min(1).log()
+        spread = (self.squares / self.known.clamp_min(1)).sqrt()
+        features = torch.stack([together, self.best - rest, self.mean, spread], dim=-1)
+        return features.nan_to_num(LARGEST).clamp(-LARGEST, LARGEST)
 
 
 @final
@@ -46,43 +127,11 @@ class UnknownDetector(Component):
         return {"rate": self.rate}
 
     def forward(self, scores: Scores) -> PerQuery:
-        return self.of_features(score_features(scores)).to(scores.dtype)
+        return self.of_evidence(Evidence.of(scores)).to(scores.dtype)
 
-    def of_features(self, features: Tensor) -> PerQuery:
-        """From what the scores show, (b, 4), where not all of them were looked at."""
-        features = (features - self.center.double()) / self.scale.double()
+    def of_evidence(self, evidence: Evidence) -> PerQuery:
+        """The same where scores came in parts. Where there is no row at all, every query is unknown."""
+        features = (evidence.features() - self.center.double()) / self.scale.double()
         prior = torch.logit(torch.tensor(self.rate, dtype=torch.float64), eps=1e-12)
         odds = prior - features @ self.slopes.double() - self.offset.double()
-        return torch.sigmoid(odds)
-
-
-def score_features(scores: Scores) -> Tensor:
-    """Evidence, lead, mean and spread of each query's scores, (b, 4)."""
-    mean, spread = mean_and_spread(scores)
-    scores = scores.double()
-    best, place = scores.max(-1, keepdim=True)
-    rest = scores.scatter(-1, place, -torch.inf).logsumexp(-1) if scores.shape[-1] > 1 else best.squeeze(-1)
-    return as_features(scores.logsumexp(-1) - log(scores.shape[-1]), best.squeeze(-1) - rest, mean, spread)
-
-
-def features_of(best_few: Scores, log_rest: PerQuery, mean: PerQuery, spread: PerQuery, count: int) -> Tensor:
-    """The same from the best scores, the logarithm of the mass of the others, and mean and spread of a sample."""
-    best, place = best_few.double().max(-1, keepdim=True)
-    rest = best_few.double().scatter(-1, place, -torch.inf).logsumexp(-1).logaddexp(log_rest.double())
-    best = best.squeeze(-1)
-    return as_features(torch.logaddexp(best, rest) - log(max(1, count)), best - rest, mean, spread)
-
-
-def as_features(evidence: PerQuery, lead: PerQuery, mean: PerQuery, spread: PerQuery) -> Tensor:
-    """The four numbers side by side, (b, 4), and none beyond what says "certainly"."""
-    features = torch.stack([each.double() for each in (evidence, lead, mean, spread)], dim=-1)
-    return features.nan_to_num(LARGEST).clamp(-LARGEST, LARGEST)
-
-
-def mean_and_spread(scores: Scores) -> tuple[PerQuery, PerQuery]:
-    """Of the scores that say anything: the others belong to patterns that share nothing with the query."""
-    known = scores > 0.5 * lowest(scores.dtype)
-    scores, count = scores.double(), known.sum(-1).clamp_min(1)
-    mean = torch.where(known, scores, 0).sum(-1) / count
-    spread = (torch.where(known, scores - mean.unsqueeze(-1), 0).square().sum(-1) / count).sqrt()
-    return mean, spread
+        return torch.sigmoid(odds).masked_fill(evidence.rows == 0, 1.0)

@@ -5,9 +5,10 @@ import inspect
 import pytest
 
 import ahop
-from ahop import loading, zoo
+from ahop import zoo
 from ahop._component import Component
 from ahop.fitting import fit
+from ahop.saving import registry
 from tests.catalogue import DYNAMICS, FAMILIES, SOLVERS, ZOO, components
 
 catalogued = {type(part) for part in (*components(), *(make(3) for make in DYNAMICS.values()), *SOLVERS.values())}
@@ -41,8 +42,8 @@ def test_every_network_of_the_zoo_is_in_the_catalogue() -> None:
 def test_a_file_can_name_every_component_but_functions_and_no_other() -> None:
     public = {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Component)}
     public.remove(ahop.CallableSimilarity)  # nothing in a file can run
-    assert set(loading.COMPONENTS.values()) == public
-    assert {name: kind.__name__ for name, kind in loading.COMPONENTS.items()} == {n: n for n in loading.COMPONENTS}
+    assert set(registry.COMPONENTS.values()) == public
+    assert {name: kind.__name__ for name, kind in registry.COMPONENTS.items()} == {n: n for n in registry.COMPONENTS}
 
 
 @pytest.mark.parametrize("part", components(), ids=repr)

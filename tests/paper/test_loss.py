@@ -13,11 +13,11 @@ from ahop import (
     ConvexSolver,
     Entmax,
     EuclideanSimilarity,
-    FitReport,
     FootprintSimilarity,
     MixedVariant,
     Pairs,
     Softmax,
+    SolverReport,
     Sparsemax,
     fit,
 )
@@ -102,7 +102,7 @@ def test_a_learnable_triangle_reaches_the_same_optimum_and_no_lower_one() -> Non
         solver=ConvexSolver(smoothness=0.0, tolerance=1e-10),
         progress=False,
     )
-    assert isinstance(fitted.report, FitReport)
+    assert isinstance(fitted.report, SolverReport)
     optimum = fitted.report.loss
     features = sorted_similarities(patterns, pairs)
     triangle = torch.ones(dimensions, dimensions, dtype=torch.float64).tril()
@@ -120,6 +120,6 @@ def test_every_start_of_the_convex_fit_ends_in_the_same_place() -> None:
         with torch.no_grad():
             similarity.weights.copy_(gaussian(6, seed=seed))
         fitted = fit(AssociativeMemory(patterns, similarity), pairs=pairs, progress=False)
-        assert isinstance(fitted.report, FitReport)
+        assert isinstance(fitted.report, SolverReport)
         losses.append(fitted.report.loss)
     assert max(losses) - min(losses) < 1e-4

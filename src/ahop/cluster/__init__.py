@@ -1,6 +1,7 @@
 """More patterns than one machine holds, and more queries than one answers: shards, replicas, jobs, HTTP."""
 
 from ahop.cluster.batch import Matched, recall_dataset
+from ahop.cluster.client import HttpClient
 from ahop.cluster.cluster import Cluster, Status, connect
 from ahop.cluster.http import Service, serve
 from ahop.cluster.local import LocalCluster
@@ -10,6 +11,7 @@ from ahop.cluster.view import ShardedRecaller
 
 __all__ = [
     "Cluster",
+    "HttpClient",
     "LocalCluster",
     "Matched",
     "Service",

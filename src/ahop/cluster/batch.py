@@ -6,7 +6,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from tqdm.auto import tqdm
 
 from ahop import _optional
 from ahop._checks import check_count
+from ahop._files import replacing
 from ahop.cluster.job_file import FORMAT, JOB, begin_job, read_job
 from ahop.cluster.local import LocalCluster
 from ahop.cluster.options import ShardOptions
@@ -22,7 +22,6 @@ from ahop.cluster.spec import as_store
 from ahop.cluster.view import ShardedRecaller
 from ahop.errors import InvalidValueError, UnavailableError
 from ahop.recaller import Recall
-from ahop.stores.durability import flush
 from ahop.stores.location import Address
 from ahop.stores.store import Store
 
@@ -163,15 +162,8 @@ def _write_part(path: Path, names: Any, found: Recall[Any]) -> None:
     columns = {"id": names, "indices": _as_lists(found.indices), "posterior": _as_lists(found.posterior)}
     if found.unknown is not None:
         columns["unknown"] = arrow.array(found.unknown)
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
+    with replacing(path) as beside:
         parquet.write_table(arrow.table(columns), beside)
-        flush(beside)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    flush(path.parent)
 
 
 def _as_lists(matrix: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
@@ -79,10 +79,17 @@ class Cluster(ShardedRecaller):
         return self._generation.view.version
 
     @override
-    def recall(self, queries: Kind, k: int = 1, where: Mapping[str, object] | None = None) -> Recall[Kind]:
+    def recall(
+        self,
+        queries: Kind,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+    ) -> Recall[Kind]:
         # One version answers a call, whatever happens meanwhile.
         with self.held() as generation:
-            return generation.view.recall(generation.router.answers, queries, k, where)
+            return generation.view.recall(generation.router.answers, queries, k, where, groups)
 
     def refresh(self) -> int:
         """Move to the newest version of the store, and answer with its number.

@@ -10,6 +10,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, final
 
+import numpy as np
+
 from ahop import _optional
 from ahop._checks import check_count
 from ahop.cluster.cluster import Cluster, connect
@@ -68,10 +70,14 @@ class RecallDeployment:
 
     def _recall(self, body: bytes) -> dict[str, Any]:
         asked = read_request(body, self._view.dimensions)
-        found = self._view.recall(self._router.answers, asked.queries, asked.k, asked.where)
+        found = self._view.recall(self._router.answers, asked.queries, asked.k, asked.where, asked.groups)
         words = {"indices": found.indices.tolist(), "posterior": found.posterior.tolist()}
         if found.unknown is not None:
             words["unknown"] = found.unknown.tolist()
+        if asked.patterns:
+            numbers = found.patterns.astype(object)
+            numbers[np.isnan(found.patterns)] = None  # JSON has no NaN
+            words["patterns"] = numbers.tolist()
         return words | {"version": self._view.version}
 
     def _facts(self) -> dict[str, Any]:

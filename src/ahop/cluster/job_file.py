@@ -1,13 +1,11 @@
 """What a job is, in a file beside its answers: who goes on with it must ask the same of the same."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
+from ahop._files import replacing
 from ahop.errors import FileFormatError, InvalidValueError
-from ahop.stores.durability import flush
 
 FORMAT = 1
 # Readers of folders of Parquet pass over names that begin so.
@@ -39,8 +37,5 @@ def begin_job(path: Path, begun: dict[str, Any] | None, job: dict[str, Any]) -> 
                 "Choose another folder, or the same arguments."
             )
         return
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
-    beside.write_text(json.dumps(job, indent=1) + "\n")
-    flush(beside)
-    os.replace(beside, path)
-    flush(path.parent)
+    with replacing(path) as beside:
+        beside.write_text(json.dumps(job, indent=1) + "\n")

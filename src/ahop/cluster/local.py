@@ -1,16 +1,15 @@
 """All shards in one process: no network and no other package, and the answers that any cluster must give."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, final
+from typing import final
 
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from ahop._checks import check_count
 from ahop._typing import Kind
-from ahop.cluster.answers import Answer
+from ahop.cluster.messages import Message, ShardResult
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shard import Shard
 from ahop.cluster.spec import as_store, shard_specs
@@ -58,17 +57,24 @@ class LocalCluster(ShardedRecaller):
         return self.view.version
 
     @override
-    def recall(self, queries: Kind, k: int = 1, where: Mapping[str, object] | None = None) -> Recall[Kind]:
-        return self.view.recall(self._answers, queries, k, where)
+    def recall(
+        self,
+        queries: Kind,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+    ) -> Recall[Kind]:
+        return self.view.recall(self._answers, queries, k, where, groups)
 
     @override
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _answers(self, messages: Iterator[NDArray[Any]], k: int, where: str | None) -> Iterator[list[Answer]]:
-        for queries in messages:
-            yield list(self._pool.map(partial(_search, queries=queries, k=k, where=where), self.shards))
+    def _answers(self, messages: Iterator[Message], k: int, where: str | None) -> Iterator[list[ShardResult]]:
+        for message in messages:
+            yield list(self._pool.map(partial(_search, message=message, k=k, where=where), self.shards))
 
 
-def _search(shard: Shard, queries: NDArray[Any], k: int, where: str | None) -> Answer:
-    return shard.search(queries, k, where)
+def _search(shard: Shard, message: Message, k: int, where: str | None) -> ShardResult:
+    return shard.search(message, k, where)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 MOST_BYTES, MOST_QUERIES, MOST_ANSWERS, MOST_VALUES = 8 * 2**20, 1024, 1000, 10_000
-KNOWN = {"queries", "k", "where"}
+# Numbers of patterns in one answer.
+MOST_NUMBERS = 2**20
+KNOWN = {"queries", "k", "where", "groups", "patterns"}
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class RecallRequest:
     queries: NDArray[np.float32]
     k: int
     where: dict[str, Any] | None
+    groups: list[str] | None
+    patterns: bool
 
 
 def read_request(body: bytes, dimensions: int) -> RecallRequest:
@@ -38,9 +42,16 @@ def read_request(body: bytes, dimensions: int) -> RecallRequest:
     unknown = sorted(set(asked) - KNOWN)
     if unknown:
         raise InvalidValueError(f"The body may have {sorted(KNOWN)}; got {unknown[:5]!r}.")
-    return RecallRequest(
-        _queries(asked.get("queries"), dimensions), _count(asked.get("k", 1)), _where(asked.get("where"))
-    )
+    queries = _queries(asked.get("queries"), dimensions)
+    groups = _groups(asked.get("groups"), len(queries))
+    k, patterns = _count(asked.get("k", 1)), asked.get("patterns", False)
+    if not isinstance(patterns, bool):
+        raise InvalidTypeError(f"`patterns` must be true or false; got {_kind(patterns)}.")
+    if patterns and queries.size * k > MOST_NUMBERS:
+        raise InvalidValueError(
+            f"`patterns` of an answer may be {MOST_NUMBERS} numbers. Send fewer queries, or leave it out."
+        )
+    return RecallRequest(queries, k, _where(asked.get("where")), groups, patterns)
 
 
 def _queries(rows: Any, dimensions: int) -> NDArray[np.float32]:
@@ -94,6 +105,14 @@ def _where(value: Any) -> dict[str, Any] | None:
                     f"`where` must have words, numbers, or true and false as values; got {_kind(each)}."
                 )
     return value
+
+
+def _groups(value: Any, count: int) -> list[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != count or not all(isinstance(each, str | int) for each in value):
+        raise InvalidTypeError(f"`groups` must be {count} names, one for each query, or null; got {_kind(value)}.")
+    return [str(each) for each in value]
 
 
 def _refuse_constant(name: str) -> NoReturn:

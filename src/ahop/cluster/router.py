@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from numpy.typing import NDArray
-
 from ahop import _optional
-from ahop.cluster.answers import Answer
+from ahop.cluster.messages import Message, ShardResult
 from ahop.cluster.replicas import Replica, ReplicaSet
 from ahop.errors import AhopError, UnavailableError
 
@@ -38,7 +36,7 @@ class Timeouts:
 
 @dataclass
 class _Asked:
-    """A question to one replica of a shard, on its way."""
+    """A request to one replica of a shard, on its way."""
 
     shard: int
     reference: Any
@@ -53,12 +51,12 @@ class Router:
     def __init__(self, replica_sets: Sequence[ReplicaSet], timeouts: Timeouts) -> None:
         self.replica_sets, self.timeouts = replica_sets, timeouts
 
-    def answers(self, messages: Iterator[NDArray[Any]], k: int, where: str | None) -> Iterator[list[Answer]]:
+    def answers(self, messages: Iterator[Message], k: int, where: str | None) -> Iterator[list[ShardResult]]:
         """For each block of queries in its turn the answers of all shards, in the order of the shards."""
         on_their_way: deque[_Block] = deque()
         try:
-            for queries in messages:
-                on_their_way.append(_Block(self, queries, k, where))
+            for message in messages:
+                on_their_way.append(_Block(self, message, k, where))
                 if len(on_their_way) >= AHEAD:
                     yield on_their_way.popleft().gather()
             while on_their_way:
@@ -71,15 +69,15 @@ class Router:
 class _Block:
     """One block of queries: what was sent, and what has come back."""
 
-    def __init__(self, router: Router, queries: NDArray[Any], k: int, where: str | None) -> None:
+    def __init__(self, router: Router, message: Message, k: int, where: str | None) -> None:
         self._ray = _optional.ray()
         self._replica_sets, self._timeouts = router.replica_sets, router.timeouts
-        self._message = self._ray.put(queries), k, where
-        self._answers: dict[int, Answer] = {}
+        self._message = self._ray.put(message), k, where
+        self._answers: dict[int, ShardResult] = {}
         self._asked = [self._ask(shard) for shard in range(len(self._replica_sets))]
         self._failures: dict[int, Exception] = {}
 
-    def gather(self) -> list[Answer]:
+    def gather(self) -> list[ShardResult]:
         until = time.monotonic() + self._timeouts.answer
         try:
             while len(self._answers) < len(self._replica_sets):
@@ -119,7 +117,7 @@ class _Block:
         self._ask_others_than_the_slow()
 
     def _take(self, asked: _Asked) -> bool:
-        """Whether an answer has come. Errors of the question itself go to who asked it."""
+        """Whether an answer has come. Errors of the request itself are raised."""
         errors = self._ray.exceptions
         try:
             self._answers[asked.shard] = self._ray.get(asked.reference, timeout=FETCH)

@@ -1,16 +1,16 @@
 """One part of the patterns, and the best of them: the same in a process, in a thread, on another machine."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._checks import as_queries
-from ahop.cluster.answers import Answer
+from ahop.cluster.messages import Message, ShardResult
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shard_index import shard_index
 from ahop.cluster.spec import ShardSpec, read_shard
@@ -44,29 +44,18 @@ class Shard:
         return len(self.ids)
 
     @torch.no_grad()
-    def search(self, queries: NDArray[Any], k: int, where: str | None = None) -> Answer:
+    def search(self, message: Message, k: int, where: str | None = None) -> ShardResult:
         """The k best rows of each query with exact scores, and what all rows weigh.
 
         Args:
             where: a filter in the words of `ahop.stores`; only rows that pass are answered.
         """
-        asked = as_queries(np.array(queries), self.memory.patterns)
+        asked = as_queries(np.array(message.queries), self.memory.patterns)
         allowed = None if where is None else self._rows(where)
-        found = self.index.search(asked, k, allowed)
-        assert found.log_mass is not None
-        known, missing = found.indices.clamp_min(0), found.indices < 0
+        ranked = self.index.search(asked, k, where=allowed, groups=message.groups)
+        known, missing = ranked.ids.clamp_min(0), ranked.ids < 0
         patterns = self.memory.patterns[known].masked_fill(missing.unsqueeze(-1), torch.nan)
-        background, behind = None, found.background
-        if behind is not None:
-            background = torch.stack([behind.log_rest, behind.mean, behind.spread]).numpy()
-        return Answer(
-            self.ids[known].masked_fill(missing, -1).numpy(),
-            found.scores.numpy(),
-            patterns.numpy(),
-            found.log_mass.numpy(),
-            background,
-            found.count,
-        )
+        return ShardResult.of(replace(ranked, ids=self.ids[known].masked_fill(missing, -1), patterns=patterns))
 
     def _find(self, where: str) -> Tensor:
         """Flags (n,) of the rows that pass."""

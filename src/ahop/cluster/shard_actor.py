@@ -2,11 +2,9 @@
 
 import os
 import socket
-from typing import Any, final
+from typing import final
 
-from numpy.typing import NDArray
-
-from ahop.cluster.answers import Answer
+from ahop.cluster.messages import Message, ShardResult
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shard import Shard
 from ahop.cluster.spec import ShardSpec
@@ -27,8 +25,8 @@ class ShardActor:
         self._failure: Exception | None = None
         self._load()
 
-    def search(self, queries: NDArray[Any], k: int, where: str | None) -> Answer:
-        return self._ready().search(queries, k, where)
+    def search(self, message: Message, k: int, where: str | None) -> ShardResult:
+        return self._ready().search(message, k, where)
 
     def describe(self) -> dict[str, object]:
         """Who and where this is, once the shard is there."""

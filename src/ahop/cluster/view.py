@@ -1,25 +1,23 @@
 """One way to ask for all who hold shards: queries are checked, cut, answered by every shard, and merged."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._checks import as_queries, check_count
+from ahop._checks import as_group_names, as_queries, check_count
 from ahop._typing import Kind, Queries
-from ahop.cluster.answers import Answer, depth_for, merge, message_blocks
-from ahop.memory import AssociativeMemory
+from ahop.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
 from ahop.recaller import Recall, in_kind_of, joined
 from ahop.stores.filters import as_filter
 from ahop.stores.recovery import open_table
 from ahop.stores.store import Store
 
 # For each block of queries in its turn the answers of all shards, to so many rows each and under a filter.
-Ask = Callable[[Iterator[NDArray[Any]], int, str | None], Iterator[list[Answer]]]
+Ask = Callable[[Iterator[Message], int, str | None], Iterator[list[ShardResult]]]
 Itself = TypeVar("Itself", bound="ShardedRecaller")
 
 
@@ -34,25 +32,32 @@ class View:
     def __init__(self, store: Store, shards: int, candidates: int) -> None:
         self.address = store.location.address
         self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
-        self.model: AssociativeMemory = store.model()
+        self.model, self.dimensions = store.model(), store.dimensions
         self._schema = open_table(store.location, store.version).schema
-
-    @property
-    def dimensions(self) -> int:
-        return int(self.model.patterns.shape[1])
 
     def filter(self, where: Mapping[str, object] | None) -> str | None:
         """Checked here, once: shards get words that are right."""
         return None if where is None else as_filter(where, self._schema)
 
     @torch.no_grad()
-    def recall(self, ask: Ask, queries: Kind, k: int, where: Mapping[str, object] | None) -> Recall[Kind]:
+    def recall(
+        self,
+        ask: Ask,
+        queries: Kind,
+        k: int,
+        where: Mapping[str, object] | None,
+        groups: Sequence[object] | None,
+    ) -> Recall[Kind]:
         """What all shards answer together."""
-        checked = as_queries(queries, self.model.patterns)
+        checked = as_queries(queries, torch.empty(0, self.dimensions))
+        names = None if groups is None else as_group_names(groups, len(checked))
         k = min(check_count("k", k), self.rows)
         depth, words = depth_for(self.model, k, self.candidates), self.filter(where)
         cuts = message_blocks(len(checked), self.dimensions, depth, self.shards)
-        messages = (np.ascontiguousarray(checked[rows].numpy()) for rows in cuts)
+        messages = (
+            Message(np.ascontiguousarray(checked[rows].numpy()), None if names is None else names[rows])
+            for rows in cuts
+        )
         parts = [merge(each, self.model, k) for each in ask(messages, depth, words)]
         return in_kind_of(queries, joined(parts) if parts else self._nothing(checked, k))
 
@@ -77,12 +82,20 @@ class ShardedRecaller(ABC):
         """Of the store that is answered from."""
 
     @abstractmethod
-    def recall(self, queries: Kind, k: int = 1, where: Mapping[str, object] | None = None) -> Recall[Kind]:
+    def recall(
+        self,
+        queries: Kind,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+    ) -> Recall[Kind]:
         """The k stored patterns that each query most likely came from.
 
         Args:
             where: columns of the store and the values that they may have: only such rows are answered, and the
                 posterior is among them. Beyond those there are, the number is -1.
+            groups: where each query comes from, if the memory was fitted with groups.
         """
 
     @abstractmethod

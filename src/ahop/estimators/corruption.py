@@ -122,11 +122,7 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
     def memory(self, patterns: Array) -> AssociativeMemory:
         """A memory of other patterns that expects the same corruption."""
         check_is_fitted(self)
-        learned = self.memory_
-        memory = AssociativeMemory(patterns, learned.similarity, learned.separation)
-        memory.detector, memory.report = learned.detector, learned.report
-        memory.group_names, memory.by_group = learned.group_names, learned.by_group
-        return memory
+        return AssociativeMemory(patterns, self.memory_.model)
 
     def _learn(self) -> Self:
         origins, places = self._distinct()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from ahop.estimators._posterior import log_posterior
 from ahop.estimators._threads import threads
 from ahop.estimators._validation import by_name, checked_rows, dense
 from ahop.memory import AssociativeMemory
+from ahop.recaller import Recall, labels_at
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
 from ahop.similarities.dot import DotSimilarity
@@ -141,13 +142,25 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         rows, posterior, unknown = [], [], []
         with threads(self.n_jobs):
             for part, queries in self._query_blocks(X, mask):
-                answer = self.memory_.recall(queries, count, None if groups is None else list(groups)[part])
+                of_part = None if groups is None else list(groups)[part]
+                answer = self.memory_.recall(queries, count, groups=of_part)
                 rows.append(answer.indices.numpy())
                 posterior.append(answer.posterior.numpy())
                 unknown += [] if answer.unknown is None else [answer.unknown.numpy()]
         found = np.concatenate(rows)
         said = np.concatenate(unknown) if unknown else None
         return Retrieval(self.ids_[found], np.concatenate(posterior), found, said)
+
+    def recall(self, queries: Any, k: int = 1, *, where: Any = None, groups: Any = None) -> Recall[Any]:
+        """What `AssociativeMemory.recall` returns, for the stored patterns; labels are the ids.
+
+        Args:
+            where: rows that may be answered, as flags or numbers.
+        """
+        check_is_fitted(self)
+        with threads(self.n_jobs):
+            found = self.memory_.recall(queries, k, where=where, groups=groups)
+        return replace(found, labels=labels_at(self.ids_.astype(object), torch.as_tensor(found.indices)))
 
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Distances and rows of the nearest patterns, (b, k) each. A distance is the negative log posterior.

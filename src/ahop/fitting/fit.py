@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from torch import nn
 from tqdm.auto import tqdm
 
 from ahop._checks import as_group_names, check_choice, check_count
@@ -14,13 +13,13 @@ from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
 from ahop.fitting.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.pairs import PairSource
-from ahop.fitting.report import FitReport
 from ahop.fitting.selection import choose, describe_corruption, training_set_of, wanted_candidates
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.threads import few_threads
 from ahop.memory import AssociativeMemory
+from ahop.report import FitReport, Report, SolverReport
 from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.variants.base import Pairs, Variant
 
@@ -94,7 +93,7 @@ def fit(
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
         source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
-        report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
+        report: Report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
     else:
         report = _solve(fitted, solver, pairs, variant, groups, samples, seed, progress)
     fitted.report = replace(report, seconds=time.perf_counter() - started)
@@ -125,25 +124,27 @@ def _learn(
         if training.groups is not None and choice.detector is not None:
             bar.set_postfix_str("groups")
             found = learn_groups(training, choice.candidates[0], choice.similarity, choice.learned_from, names)
-    memory.similarity, memory.detector = choice.similarity.to(patterns.device), choice.detector
-    memory.separation = choice.separation
-    memory.group_names, memory.by_group = list(found), nn.ModuleList(found.values())
     learned = choice.detector is not None
-    return FitReport(
-        solver="auto",
-        pairs=len(pairs),
-        steps=len(choice.trials),
-        loss_before=max(trial.log_loss for trial in choice.trials),
-        loss=choice.log_loss,
+    report = FitReport(
         chosen=choice.name,
+        pairs=len(pairs),
+        loss=choice.log_loss,
         trials=choice.trials,
         corruption=describe_corruption(training, choice.trials, choice.knows_wrong_pairs) if learned else None,
-        groups=len(memory.group_names),
+        groups=len(found),
         accuracy=choice.accuracy if learned else None,
         floor=choice.separation.floor,
         members=choice.members,
         tie=choice.tie,
     )
+    memory.model = memory.model.replaced(
+        similarity=choice.similarity.to(patterns.device),
+        separation=choice.separation,
+        detector=choice.detector,
+        groups=found,
+        report=report,
+    )
+    return report
 
 
 def _solve(
@@ -155,12 +156,12 @@ def _solve(
     samples: int,
     seed: int,
     progress: bool,
-) -> FitReport:
+) -> SolverReport:
     if groups is not None:
         raise InvalidTypeError("`groups` need a similarity that is learned by name, such as `similarity='auto'`.")
     chosen = _chosen(solver, memory)
     # What was learned about the scores of another similarity does not hold for this one's.
-    memory.detector, memory.group_names, memory.by_group = None, [], nn.ModuleList()
+    memory.model = memory.model.replaced(detector=None, groups=None)
     if not isinstance(chosen, SeparationSolver):
         return chosen.solve(memory, PairSource(memory, pairs, variant, samples, seed), progress)
     if pairs is not None or variant is not None:

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from ahop._tensors import distinct
 from ahop._typing import Patterns
-from ahop.scanning import scan
-from ahop.separations.softmax import Softmax
+from ahop.model import Model
+from ahop.scoring import rank
 from ahop.similarities.base import Similarity
-from ahop.unknown import features_of, mean_and_spread
+from ahop.unknown import Evidence
 
 # Products for the scan of all patterns: fewer pairs are looked at where there are more patterns, but some always are.
 SCANNED_WORK, LEAST_SCANNED = 1 << 34, 32
@@ -51,9 +51,10 @@ class HardNegatives:
     def features(self, with_origin: bool) -> Tensor:
         """What a detector of unknown queries looks at, (b, 4), with the origin or as if it had never been stored."""
         best = torch.cat([self.own, self.closest], dim=-1) if with_origin else self.closest
-        mean, spread = mean_and_spread(self.drawn)
+        drawn = Evidence.of(self.drawn)
+        spread = (drawn.squares / drawn.known.clamp_min(1)).sqrt()
         rest = torch.logsumexp(self.drawn.double() + self.log_each, -1)
-        return features_of(best, rest, mean, spread, self.count - (not with_origin))
+        return Evidence.of_some(best, rest, drawn.mean, spread, self.count - (not with_origin)).features()
 
 
 def pairs_to_scan(patterns: Patterns) -> int:
@@ -74,7 +75,7 @@ def hard_negatives(
     """
     drawing, origins = torch.Generator().manual_seed(seed), origins.to(patterns.device)
     rows = distinct(torch.randint(len(patterns), (DRAWN,), generator=drawing).to(patterns.device))[0]
-    closest = scan(near, Softmax(), patterns, copies, min(CLOSEST, len(patterns))).indices
+    closest = rank(Model(near), patterns, copies, min(CLOSEST, len(patterns))).ids
     scores = []
     for copy, origin, near_by, judge in zip(copies, origins, closest, judges, strict=True):
         chosen = torch.cat([origin.view(1), near_by, rows])

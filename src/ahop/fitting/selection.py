@@ -16,9 +16,9 @@ from ahop.fitting.candidates import CANDIDATES, Candidate, debiased, own_candida
 from ahop.fitting.negatives import hard_negatives, pairs_to_scan
 from ahop.fitting.pool import LEAST_WEIGHT, PENALTY, WITHIN, cross_fitted, fit_pool, promises
 from ahop.fitting.posterior import Rivals, behind, calibrated, closest_rivals, fit_posterior
-from ahop.fitting.report import Corruption, Member, Trial
 from ahop.fitting.training_set import TrainingSet
 from ahop.fitting.unknown import detector_of, fit_detector
+from ahop.report import Corruption, Member, Trial
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity, worst_for_unknown

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from ahop._typing import Origins, Scores
-from ahop.unknown import UnknownDetector, score_features
+from ahop.unknown import Evidence, UnknownDetector
 
 NEWTON_STEPS, RIDGE = 30, 1.0
 
@@ -14,7 +14,8 @@ def fit_detector(scores: Scores, origins: Origins, weights: Tensor, rate: float 
     others = torch.ones_like(scores, dtype=torch.bool).scatter(-1, origins.unsqueeze(-1), False)
     if scores.shape[-1] < 2 or not len(scores):
         return UnknownDetector(rate)
-    return detector_of(score_features(scores), score_features(scores[others].view(len(scores), -1)), weights, rate)
+    unknown = Evidence.of(scores[others].view(len(scores), -1))
+    return detector_of(Evidence.of(scores).features(), unknown.features(), weights, rate)
 
 
 def detector_of(known: Tensor, unknown: Tensor, weights: Tensor, rate: float = 0.5) -> UnknownDetector:

@@ -137,7 +137,7 @@ def tune(
     vectors = lifted(memory, lifting)
     asked = Index(memory, lifting, ExactEngine(vectors), candidates)
     right = asked.recall(drawn.queries).indices[:, 0] == drawn.origins
-    sample, origins = asked._asked(drawn.queries[right]), drawn.origins[right]
+    sample, origins = asked._asked(drawn.queries[right], asked.memory.similarity)[0], drawn.origins[right]
     if not len(sample):
         raise UnsupportedError("An exhaustive search finds none of the origins: there is nothing to tune for.")
     chosen = kinds or [kind for kind in ("scan", "ivf_pq", "hnsw") if kind != "hnsw" or len(vectors) <= GRAPH_ROWS]

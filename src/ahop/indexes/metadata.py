@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._checks import as_rows
+from ahop._checks import flags_of
 from ahop._typing import Array
 from ahop.errors import InvalidValueError, ShapeError
 
@@ -46,9 +46,4 @@ class Metadata:
                 several = list(wanted) if isinstance(wanted, set | frozenset | list | tuple) else [wanted]
                 mask &= np.isin(self.columns[name], np.asarray(several))
             return torch.from_numpy(mask)
-        flags = torch.as_tensor(where)
-        if flags.dtype == torch.bool:
-            if tuple(flags.shape) != (count,):
-                raise ShapeError(f"`where` must have shape ({count},), a flag for each row; got {tuple(flags.shape)}.")
-            return flags
-        return torch.zeros(count, dtype=torch.bool).index_fill_(0, as_rows("where", flags, count).flatten(), True)
+        return flags_of("where", where, count)

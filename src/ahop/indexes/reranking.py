@@ -1,12 +1,13 @@
 """Candidates from an engine, then the exact similarity, then probabilities that count what was not looked at."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, final, overload
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ahop._blocks import blocks
 from ahop._checks import as_queries, as_rows, check_count, check_kind
@@ -14,19 +15,21 @@ from ahop._free_memory import check_free_memory
 from ahop._tensors import distinct
 from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
-from ahop.indexes.engines.base import Background, Engine, Found, stacked
-from ahop.indexes.merging import best_of, posterior_of, sharpness
+from ahop.indexes.engines.base import Engine, Found
 from ahop.indexes.metadata import Metadata, Where
 from ahop.indexes.tail_mass import log_tail_mass
 from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
+from ahop.ranking import Ranked, Ranking, in_order, posterior_of, stacked
 from ahop.recaller import Recall, in_kind_of, labels_at
+from ahop.separations.softmax import has_evidence
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity
 from ahop.similarities.transformed import TransformedSimilarity
+from ahop.unknown import Evidence
 from ahop.variants.base import FactorizedVariant
 
 # Rows that stand for all that are no candidates, and of these, those that tell lifted from exact scores.
@@ -77,31 +80,51 @@ class Index:
         return int((~self.removed).sum())
 
     @overload
-    def recall(self, queries: Tensor, k: int = 1, where: Where | None = None) -> Recall[Tensor]: ...
+    def recall(
+        self, queries: Tensor, k: int = 1, *, where: Where | None = None, groups: Sequence[object] | None = None
+    ) -> Recall[Tensor]: ...
     @overload
-    def recall(self, queries: NotTensor, k: int = 1, where: Where | None = None) -> Recall[NDArray[Any]]: ...
-    @torch.no_grad()
-    def recall(self, queries: RowsLike, k: int = 1, where: Where | None = None) -> Recall[Any]:
+    def recall(
+        self, queries: NotTensor, k: int = 1, *, where: Where | None = None, groups: Sequence[object] | None = None
+    ) -> Recall[NDArray[Any]]: ...
+    def recall(
+        self, queries: RowsLike, k: int = 1, *, where: Where | None = None, groups: Sequence[object] | None = None
+    ) -> Recall[Any]:
         """The k stored patterns that each query most likely came from, as a memory answers.
 
         Args:
             where: columns of the metadata and the values they may have, or which rows, as flags or numbers: only these
                 are answered, and the posterior is among them. Rows beyond those there are have number -1.
+            groups: where each query comes from, if the memory was fitted with groups.
         """
-        checked = as_queries(queries, self.memory.patterns, dimensions=self.memory.dimensions)
-        k = min(check_count("k", k), len(self.removed))
-        found = self._search(checked, max(k, self.candidates), where)
-        indices, posterior, unknown = posterior_of(found, self.memory, k)
-        patterns = self.memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
-        labels = labels_at(self.memory.labels, indices)
-        return in_kind_of(queries, Recall(indices, posterior, patterns, unknown, labels))
+        memory = self.memory
+        ranked = self.search(queries, max(check_count("k", k), self.candidates), where=where, groups=groups)
+        k = min(k, len(self.removed))
+        posterior, unknown = posterior_of(ranked, memory.model, k)
+        indices = ranked.ids[:, :k]
+        patterns = memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
+        return in_kind_of(queries, Recall(indices, posterior, patterns, unknown, labels_at(memory.labels, indices)))
 
     @torch.no_grad()
-    def search(self, queries: RowsLike, k: int, where: Where | None = None) -> Found:
-        """The k best rows of each query with their exact scores, and what all rows weigh: parts of a larger answer."""
+    def search(
+        self, queries: RowsLike, k: int, *, where: Where | None = None, groups: Sequence[object] | None = None
+    ) -> Ranked:
+        """The k best rows of each query with their exact scores, and what all rows weigh: part of a larger answer."""
         checked = as_queries(queries, self.memory.patterns, dimensions=self.memory.dimensions)
-        k = min(check_count("k", k), len(self.removed))
-        return best_of(self._search(checked, max(k, self.candidates), where), k)
+        wanted = min(max(check_count("k", k), self.candidates), len(self.removed))
+        allowed = ~self.removed if bool(self.removed.any()) else None
+        if where is not None:
+            asked_for = self.metadata.allowed(where, len(self.removed))
+            allowed = asked_for if allowed is None else asked_for & allowed
+        found: list[Ranked] = []
+        asked_in: list[Tensor] = []
+        for similarity, asked in self.memory.model.by_group(groups, len(checked)):
+            for part in blocks(len(asked), 1, BATCH):
+                found.append(self._search_few(checked[asked[part]], similarity, wanted, allowed))
+                asked_in.append(asked[part])
+        if not found:
+            return self._nothing(checked, wanted)
+        return in_order(stacked(found), torch.cat(asked_in)).best(k)
 
     def add(
         self, patterns: RowsLike, metadata: Mapping[str, Any] | None = None, labels: Entries | None = None
@@ -141,71 +164,75 @@ class Index:
         self._drawn = rows
         self._drawn_vectors = lifted(self.memory, self.lifting, rows)
 
-    def _search(self, queries: Queries, wanted: int, where: Where | None) -> Found:
-        """The candidates of each query with their exact scores, and what all rows weigh."""
-        allowed = ~self.removed if bool(self.removed.any()) else None
-        if where is not None:
-            asked_for = self.metadata.allowed(where, len(self.removed))
-            allowed = asked_for if allowed is None else asked_for & allowed
-        parts = [self._search_few(queries[rows], wanted, allowed) for rows in blocks(len(queries), 1, BATCH)]
-        return stacked(parts) if parts else self._nothing(queries, min(wanted, len(self.removed)))
-
-    def _nothing(self, queries: Queries, wanted: int) -> Found:
+    def _nothing(self, queries: Queries, wanted: int) -> Ranked:
         """No queries, or no rows that may be answered."""
-        scores = queries.new_full((len(queries), wanted), -torch.inf)
-        none, rest = queries.new_zeros(len(queries)), queries.new_full((len(queries),), -torch.inf)
-        background = None if self.memory.detector is None else Background(rest, none, none, 0)
-        return Found(torch.full_like(scores, -1, dtype=torch.long), scores, rest, background)
+        return Ranking(self.memory.model, len(queries), wanted, queries).ranked()
 
-    def _search_few(self, queries: Queries, wanted: int, allowed: Tensor | None) -> Found:
-        beta, asked = sharpness(self.memory), self._asked(queries)
-        count = len(self.removed) if allowed is None else int(allowed.sum())
+    def _search_few(self, queries: Queries, similarity: Similarity, wanted: int, allowed: Tensor | None) -> Ranked:
+        model, count = self.memory.model, len(self.removed) if allowed is None else int(allowed.sum())
         if not count:
             return self._nothing(queries, wanted)
+        beta, (asked, is_whole) = model.beta, self._asked(queries, similarity)
         if allowed is not None and count <= FEW * wanted:
             found = Found(allowed.nonzero().mT.expand(len(queries), -1), queries.new_zeros(len(queries), count))
         else:
-            sees_all = self.engine.is_exhaustive and self.lifting.is_whole
+            sees_all = self.engine.is_exhaustive and is_whole
             found = self.engine.search(asked, wanted, allowed, beta if sees_all else None)
-        needs_drawn = found.log_mass is None or self.memory.detector is not None
-        step = max(1, len(self._drawn) // COMPARED) if self.lifting.is_whole else 1
+        needs_drawn = found.log_mass is None or model.detector is not None
+        step = max(1, len(self._drawn) // COMPARED) if is_whole else 1
         some = slice(None, None if needs_drawn else 0, step)
         compared = self._drawn[some]
-        scores = self._exact(queries, torch.cat([found.indices, compared.expand(len(queries), -1)], dim=-1))
+        scores = self._exact(queries, similarity, torch.cat([found.indices, compared.expand(len(queries), -1)], dim=-1))
         exact, of_compared = scores[:, : found.indices.shape[1]], scores[:, found.indices.shape[1] :]
-        background = None
+        known, evidence = torch.full((len(queries),), count), None
         if needs_drawn:
             drawn = of_compared
-            if self.lifting.is_whole:
+            if is_whole:
                 drawn = asked @ self._drawn_vectors.mT
                 drawn += (of_compared - drawn[:, some]).mean(-1, keepdim=True)  # what lifting leaves out
-            rest = self._outside(exact, drawn, found.indices, allowed, count, beta)
-            if self.memory.detector is not None:
-                plain = rest if beta == 1 else self._outside(exact, drawn, found.indices, allowed, count, 1.0)
-                background = Background(plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
+            known = (count * has_evidence(of_compared).double().mean(-1)).round().long()
+            rest = self._tail(exact, drawn, found.indices, allowed, count, beta)
+            if model.detector is not None:
+                plain = rest if beta == 1 else self._tail(exact, drawn, found.indices, allowed, count, 1.0)
+                evidence = Evidence.of_some(exact, plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
         if found.log_mass is not None:
             rest = _rest(found, exact, beta)
-        log_mass = torch.logaddexp(torch.logsumexp(beta * exact, -1), rest)
-        return Found(found.indices, exact, log_mass, background, count)
+        best = exact.topk(min(wanted, exact.shape[1]), dim=-1)
+        ids = found.indices.gather(-1, best.indices).masked_fill(torch.isneginf(best.values), -1)
+        top = best.values[:, :1]
+        others = torch.logsumexp(beta * (exact - top).double(), -1)
+        log_mass = torch.logaddexp(others, rest.double() - beta * top.squeeze(-1).double())
+        short = wanted - ids.shape[1]
+        ids, values = pad(ids, (0, short), value=-1), pad(best.values, (0, short), value=-torch.inf)
+        return Ranked(ids, values, log_mass, known, count, evidence)
 
-    def _asked(self, queries: Queries) -> Tensor:
+    def _asked(self, queries: Queries, similarity: Similarity) -> tuple[Tensor, bool]:
+        """Queries as the engine takes them, and whether its scores are those of the similarity.
+
+        Groups that differ by an offset and a gain share the lifting of all; for those with a similarity of their own,
+        it brings the candidates.
+        """
+        is_whole = similarity is self.memory.similarity
+        if not is_whole and isinstance(similarity, AlignedSimilarity):
+            queries, is_whole = similarity.aligned(queries), _are_same(similarity.base, self.memory.similarity)
         asked = self.lifting.lift_queries(queries)
-        return asked if self.memory.log_prior is None else torch.nn.functional.pad(asked, (0, 1), value=1.0)
+        if self.memory.log_prior is not None:
+            asked = pad(asked, (0, 1), value=1.0)
+        return asked, is_whole and self.lifting.is_whole
 
-    def _exact(self, queries: Queries, indices: Tensor) -> Scores:
+    def _exact(self, queries: Queries, similarity: Similarity, indices: Tensor) -> Scores:
         """The memory's scores of each query's candidates, (b, c)."""
         known = indices.clamp_min(0)
         row = 8 * indices.shape[1] * self._stored.shape[1] * self._stored.element_size()
         parts = [
-            paired_scores(self.memory.similarity, self._stored, known[rows], queries[rows])
-            for rows in blocks(len(queries), row)
+            paired_scores(similarity, self._stored, known[rows], queries[rows]) for rows in blocks(len(queries), row)
         ]
         scores = torch.cat(parts) if parts else queries.new_empty(indices.shape)
         if self.memory.log_prior is not None:
             scores = scores + self.memory.log_prior[known] / self.memory.separation.beta
         return scores.masked_fill(indices < 0, -torch.inf)
 
-    def _outside(
+    def _tail(
         self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int, beta: float
     ) -> Tensor:
         """The logarithm of the mass that is no candidate, (b,)."""
@@ -216,6 +243,16 @@ class Index:
         last = exact.masked_fill(torch.isneginf(exact), torch.inf).amin(-1)  # the last candidate that there is
         number = int((candidates >= 0).sum(-1).max()) if candidates.numel() else 0
         return log_tail_mass(beta * last, max(1, number), beta * free, max(0, count - number))
+
+
+def _are_same(first: Similarity, second: Similarity) -> bool:
+    """Whether two similarities are made alike of the same numbers; once loaded from a file they are no one object."""
+    if first is second:
+        return True
+    ours, theirs = first.state_dict(), second.state_dict()
+    if repr(first) != repr(second) or ours.keys() != theirs.keys():
+        return False
+    return all(torch.equal(value, theirs[name]) for name, value in ours.items())
 
 
 def _rest(found: Found, exact: Scores, beta: float) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from ahop._typing import Scores
 from ahop.kernels import gpu
 from ahop.kernels.native import compiled, fits, threads_for
-from ahop.kernels.packing import Packed, in_rows, packed, stored
+from ahop.kernels.packing import Packed, packed, stored
 from ahop.kernels.plain import NUMBERS, footprint_scores_plain
 
 
@@ -49,7 +49,7 @@ def _scores(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[
     out = _scores_shape(patterns, queries, weights, bases)
     blocks = packed(patterns) if patterns.ndim == 2 else None
     _call("scores", patterns, queries, weights, bases, blocks, _grouped(out, 3))
-    return in_rows(out, blocks)
+    return out
 
 
 @torch.library.impl(_LIBRARY, "footprint_weight_gradient", "CPU")

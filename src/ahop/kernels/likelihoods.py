@@ -5,7 +5,7 @@ from torch import Tensor
 
 from ahop._typing import Scores
 from ahop.kernels.native import compiled, fits, threads_for
-from ahop.kernels.packing import in_rows, packed, stored
+from ahop.kernels.packing import packed, stored
 
 # A worth below this has an exponential in float32.
 LARGEST_WORTH = 80.0
@@ -51,7 +51,7 @@ def mixture_scores(
     scores, blocks = patterns.new_empty(len(asked), len(patterns)), packed(patterns)
     arguments = [each.detach().contiguous() for each in (asked, worth, alone, slopes.unsqueeze(0), shifts)]
     kernels.mixture(*stored(patterns, blocks), *arguments, scores, threads_for(len(patterns) * asked.numel()))
-    return in_rows(scores, blocks)
+    return scores
 
 
 def paired_mixture_scores(
@@ -80,4 +80,4 @@ def table_scores(patterns: Tensor, places: Tensor, profiles: Tensor) -> Scores:
     places, profiles = (torch.nn.functional.pad(each.detach(), (0, room)).contiguous() for each in (places, profiles))
     work = len(patterns) * len(profiles) * patterns.shape[1]
     kernels.additive(*stored(patterns, blocks), places, used, profiles, scores, threads_for(work))
-    return in_rows(scores, blocks)
+    return scores

@@ -10,10 +10,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ahop._archive import FORMAT, describe, write_archive
 from ahop._component import Component
 from ahop.errors import FileFormatError
-from ahop.loading import COMPONENTS, FAILURES, build
+from ahop.saving.archive import FORMAT, write_archive
+from ahop.saving.description import describe
+from ahop.saving.registry import COMPONENTS, FAILURES, build
 
 CONFIGURATION, TENSORS = "config.json", "model.safetensors"
 

@@ -10,8 +10,8 @@ from ahop._checks import check_kind
 from ahop._missing import observed
 from ahop._optional import pyplot
 from ahop.errors import UnsupportedError
-from ahop.fitting.report import FitReport
 from ahop.memory import AssociativeMemory
+from ahop.report import FitReport
 from ahop.similarities.base import DecomposableSimilarity
 
 STEPS = 81
@@ -56,7 +56,7 @@ class CorruptionDisplay:
         moved = float(shifts[dimension]) if len(shifts) and found is not None and not found.signs else 0.0
         asked = torch.linspace(low - margin + moved, high + margin + moved, STEPS)
         phi = _phi(similarity, memory.patterns.shape[1], dimension, stored, asked)
-        title = "Learned similarity of one dimension" if report is None else f"Chosen: {report.chosen or report.solver}"
+        title = "Learned similarity of one dimension" if report is None else f"Chosen: {report.chosen}"
         return cls(stored, asked, phi, shifts, dimension, title)
 
     def plot(self, figure: Any = None) -> Any:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ahop import _optional
 from ahop._typing import Array, Patterns
 from ahop.errors import InvalidValueError
-from ahop.memory import AssociativeMemory
+from ahop.model import Model
 from ahop.stores.models import describe_model, remove_models, words_of
 from ahop.stores.rows import ID, ids_of, positions_of, some_of, table_of
 from ahop.stores.writer import Writer
@@ -59,7 +59,7 @@ def remove_rows(writer: Writer, table: Any, ids: Tensor) -> None:
         writer.merge(table, lambda builder: builder.when_matched_delete(), rows)
 
 
-def replace_model(writer: Writer, table: Any, model: AssociativeMemory) -> None:
+def replace_model(writer: Writer, table: Any, model: Model) -> None:
     words = words_of(table.schema, writer.location)
     described = describe_model(model, writer.location, words["table"])
     if writer.flusher is not None:

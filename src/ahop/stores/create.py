@@ -10,11 +10,12 @@ import torch
 
 from ahop import _optional
 from ahop._checks import check_count, check_kind
+from ahop._files import flush
 from ahop._free_memory import check_free_memory
 from ahop._typing import Array
 from ahop.errors import InvalidValueError
 from ahop.memory import AssociativeMemory
-from ahop.stores.durability import flush
+from ahop.model import Model
 from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, describe_model
 from ahop.stores.rows import as_ids, as_stored, schema_of, table_of
@@ -72,7 +73,7 @@ def create_store(
 
 def _write(
     location: Location,
-    model: AssociativeMemory,
+    model: Model,
     ids: torch.Tensor,
     patterns: torch.Tensor,
     metadata: Mapping[str, Any] | None,

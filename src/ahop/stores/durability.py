@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ahop._files import flush
+
 VERSIONS = "_versions"
 # Folders of a table whose files nobody needs after a power cut.
 PASSING = {"_cache"}
@@ -41,14 +43,3 @@ class Flusher:
             flush(Path(file[0]))
             self._flushed.add(file)
         flush(folder)
-
-
-def flush(path: Path) -> None:
-    """A file, or the names in a folder; those only where a folder can be flushed."""
-    if path.is_dir() and os.name != "posix":
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

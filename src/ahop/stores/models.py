@@ -3,7 +3,6 @@
 import json
 import tempfile
 from base64 import b64decode, b64encode
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,10 +11,11 @@ import torch
 
 from ahop import _optional
 from ahop._checks import check_kind
+from ahop._files import digest
 from ahop.errors import FileFormatError, UnsupportedError
-from ahop.loading import load as read_memory
 from ahop.memory import AssociativeMemory
-from ahop.similarities.base import Similarity
+from ahop.model import Model
+from ahop.saving.load import model_from_bytes, model_to_bytes
 from ahop.stores.location import Location
 
 FORMAT = 1
@@ -25,53 +25,33 @@ FOLDER = "_models"
 LARGEST_IN_WORDS = 32 * 2**10
 
 
-def as_model(memory: AssociativeMemory) -> AssociativeMemory:
-    """The memory with one row of zeros in place of its patterns."""
+def as_model(memory: AssociativeMemory) -> Model:
+    """What the memory has learned, if that does not depend on its patterns one by one."""
     check_kind("memory", memory, AssociativeMemory)
     if memory.log_prior is not None:
         raise UnsupportedError(
             "A memory with a `log_prior` has a number for each of its patterns, which a store does not keep. Build it "
             "without one, or keep it in one file by `memory.save`."
         )
-    similarities = [memory.similarity, *(each for each in memory.by_group if isinstance(each, Similarity))]
-    for similarity in similarities:
+    for similarity in (memory.similarity, *memory.model.groups.values()):
         if similarity.rows(slice(0, 1)) is not similarity:
             raise UnsupportedError(
                 f"{similarity!r} has weights for each of its patterns, which a store does not keep. Fit a similarity "
                 "that all patterns share, or keep the memory in one file by `memory.save`."
             )
-    return over(memory, torch.zeros(1, memory.patterns.shape[1]))
+    return memory.model
 
 
-def over(model: AssociativeMemory, patterns: torch.Tensor) -> AssociativeMemory:
-    """The model with these patterns, which a store names by their numbers: labels of others do not hold for them."""
-    memory = model.copy()
-    memory.patterns, memory.labels = patterns, None
+def over(model: Model, patterns: torch.Tensor) -> AssociativeMemory:
+    """The model over stored patterns, which were checked when they were stored and may still lie on a disk."""
+    memory = AssociativeMemory(patterns[:1], model)
+    memory.patterns = patterns
     return memory
 
 
-def to_bytes(model: AssociativeMemory) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        model.save(path)
-        return path.read_bytes()
-
-
-def from_bytes(content: bytes, where: str) -> AssociativeMemory:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model"
-        path.write_bytes(content)
-        try:
-            model = read_memory(path)
-        except FileFormatError as error:
-            raise FileFormatError(f"`{where}` carries a model that this release cannot read: {error}") from error
-        # Tensors that are read lie in a mapping of the file, which is about to go.
-        return over(model, model.patterns.clone())
-
-
-def describe_model(model: AssociativeMemory, location: Location, table: str) -> dict[str, str]:
+def describe_model(model: Model, location: Location, table: str) -> dict[str, str]:
     """The words of a table that carry a model, or name its file, which is then written."""
-    content = to_bytes(model)
+    content = model_to_bytes(model)
     found: dict[str, object] = {"format": FORMAT, "table": table, "digest": digest(content)}
     if location.is_in_memory or len(content) <= LARGEST_IN_WORDS:
         found["model"] = b64encode(content).decode()
@@ -91,7 +71,7 @@ def words_of(schema: Any, location: Location) -> dict[str, Any]:
         version = words["format"]
     except (KeyError, ValueError, TypeError) as error:
         raise FileFormatError(
-            f"`{location.address}` is a table, but not one that `ahop.stores.create` made: it carries no model."
+            f"`{location.address}` is a table, but not one that `create_store` made: it carries no model."
         ) from error
     if version != FORMAT:
         raise FileFormatError(
@@ -101,7 +81,7 @@ def words_of(schema: Any, location: Location) -> dict[str, Any]:
     return words
 
 
-def read_model(words: dict[str, Any], location: Location) -> AssociativeMemory:
+def read_model(words: dict[str, Any], location: Location) -> Model:
     """The model that the words of a table carry or name."""
     try:
         content = b64decode(words["model"]) if "model" in words else _download(words["file"], location)
@@ -112,11 +92,7 @@ def read_model(words: dict[str, Any], location: Location) -> AssociativeMemory:
             f"The model of `{location.address}` is damaged: its checksum does not fit. Open an older version, or "
             "`learn` anew."
         )
-    return from_bytes(content, location.address)
-
-
-def digest(content: bytes) -> str:
-    return blake2b(content, digest_size=32).hexdigest()
+    return model_from_bytes(content, f"The model of `{location.address}`")
 
 
 def remove_models(location: Location, kept: set[str]) -> None:

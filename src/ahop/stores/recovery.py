@@ -7,8 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 from ahop import _optional
+from ahop._files import flush
 from ahop.errors import DataNotFoundError, FileFormatError, InvalidValueError
-from ahop.stores.durability import VERSIONS, flush
+from ahop.stores.durability import VERSIONS
 from ahop.stores.location import Location
 from ahop.stores.locking import locked
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, final
 
+import torch
 from torch import Tensor
 
 from ahop._checks import as_queries, check_count
@@ -13,6 +14,7 @@ from ahop._free_memory import check_free_memory
 from ahop._typing import Array, Kind
 from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 from ahop.memory import AssociativeMemory
+from ahop.model import Model
 from ahop.recaller import Recall, in_kind_of
 from ahop.similarities.base import Similarity
 from ahop.stores.changes import add_rows, compact, remove_rows, replace_model, upsert_rows
@@ -51,7 +53,7 @@ class Store:
     def __init__(self, table: Any, location: Location, is_fixed: bool = False) -> None:
         self.location = location
         self._table, self._is_fixed, self._writer = table, is_fixed, Writer(location)
-        self._known_model: tuple[str, AssociativeMemory] | None = None
+        self._known_model: tuple[str, Model] | None = None
         words_of(table.schema, location)
 
     def __len__(self) -> int:
@@ -110,8 +112,8 @@ class Store:
             return rows_of(self._table.schema.empty_table(), self.dimensions)
         return rows_of(self._table.scanner(fragments=parts, scan_in_order=True).to_table(), self.dimensions)
 
-    def model(self) -> AssociativeMemory:
-        """What was learned, over one row of zeros."""
+    def model(self) -> Model:
+        """What was learned."""
         words = words_of(self._table.schema, self.location)
         if self._known_model is None or self._known_model[0] != words["digest"]:
             self._known_model = words["digest"], read_model(words, self.location)
@@ -128,6 +130,7 @@ class Store:
         self,
         queries: Kind,
         k: int = 1,
+        *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
     ) -> Recall[Kind]:
@@ -141,7 +144,7 @@ class Store:
             groups: where each query comes from, if the memory was fitted with groups.
         """
         model, count = self.model(), len(self)
-        checked = as_queries(queries, model.patterns)
+        checked = as_queries(queries, torch.empty(0, self.dimensions))
         sql = None if where is None else as_filter(where, self._table.schema)
         found = stream(
             model, checked, min(check_count("k", k), max(1, count)), lambda: self._batches(sql), count, groups
@@ -211,10 +214,10 @@ class Store:
         """Put the model of this memory in place of the one before; the patterns stay as they are."""
         self._check_open()
         model = as_model(memory)
-        if model.patterns.shape[1] != self.dimensions:
+        if memory.patterns.shape[1] != self.dimensions:
             raise ShapeError(
                 f"`memory` must be of {self.dimensions} dimensions, as the stored patterns are; "
-                f"got {model.patterns.shape[1]}."
+                f"got {memory.patterns.shape[1]}."
             )
         self._writer.change(self._table, lambda table: replace_model(self._writer, table, model))
 

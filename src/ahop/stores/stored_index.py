@@ -2,32 +2,32 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from json import dumps
 from pathlib import Path
 from typing import Any, final
-from uuid import uuid4
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._archive import describe
 from ahop._checks import same_kind
 from ahop._component import Component
+from ahop._files import replacing
 from ahop._typing import Array, Kind
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
 from ahop.indexes.build import index
 from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranking import Index
 from ahop.memory import AssociativeMemory
+from ahop.model import Model
 from ahop.recaller import Recall
-from ahop.stores.durability import flush
+from ahop.saving.description import describe
 from ahop.stores.filters import as_filter
 from ahop.stores.location import Location
 from ahop.stores.models import over, words_of
-from ahop.stores.rows import ID, Rows, as_ids, ids_of, positions_of
+from ahop.stores.rows import ID, PATTERN, Rows, as_ids, ids_of, positions_of
 
 CACHE = "_cache"
 
@@ -49,14 +49,22 @@ class StoredIndex:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def recall(self, queries: Kind, k: int = 1, where: Mapping[str, object] | None = None) -> Recall[Kind]:
+    def recall(
+        self,
+        queries: Kind,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+    ) -> Recall[Kind]:
         """The k stored patterns that each query most likely came from.
 
         Args:
             where: columns and the values that they may have: only such rows are answered.
+            groups: where each query comes from, if the memory was fitted with groups.
         """
         rows = None if where is None else positions_of(self._find(where), self.ids)
-        found = self.index.recall(queries, k, rows)
+        found = self.index.recall(queries, k, where=rows, groups=groups)
         indices = torch.as_tensor(found.indices)
         ids = self.ids[indices.clamp_min(0)].masked_fill(indices < 0, -1)
         return Recall(same_kind(ids, queries), found.posterior, found.patterns, found.unknown)
@@ -65,7 +73,7 @@ class StoredIndex:
 def indexed(
     table: Any,
     location: Location,
-    model: AssociativeMemory,
+    model: Model,
     batches: Iterable[Rows],
     pairs: tuple[Array, Array] | None,
     options: Mapping[str, Any],
@@ -83,6 +91,7 @@ def indexed(
         model,
         batches,
         len(ids),
+        table.schema.field(PATTERN).type.list_size,
         folder if cache is None else Path(cache),
         _name(table, location),
         digest_of({**options, "pairs": pairs}),
@@ -96,9 +105,10 @@ def indexed(
 
 def cached_index(
     build: Callable[[AssociativeMemory], Index],
-    model: AssociativeMemory,
+    model: Model,
     batches: Iterable[Rows],
     count: int,
+    dimensions: int,
     folder: Path | None,
     name: str,
     key: str,
@@ -116,7 +126,7 @@ def cached_index(
         return build(over(model, torch.cat([rows.patterns for rows in batches])))
     folder.mkdir(parents=True, exist_ok=True)
     patterns, path = folder / f"{name}.patterns", folder / f"{name}-{key}.index"
-    shape = (count, model.patterns.shape[1])
+    shape = (count, dimensions)
     if path.exists() and patterns.exists():
         try:
             return load_index(path, over(model, _mapped(patterns, shape)))
@@ -164,19 +174,9 @@ def _mapped(path: Path, shape: tuple[int, int]) -> Tensor:
 
 
 def _write(path: Path, batches: Iterable[Rows]) -> None:
-    """Beside, then into place, as all files here."""
-    beside = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with beside.open("xb") as file:
-            for rows in batches:
-                file.write(rows.patterns.numpy().tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    flush(path.parent)
+    with replacing(path) as beside, beside.open("wb") as file:
+        for rows in batches:
+            file.write(rows.patterns.numpy().tobytes())
 
 
 def _name(table: Any, location: Location) -> str:

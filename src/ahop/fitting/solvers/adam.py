@@ -10,8 +10,8 @@ from ahop._checks import check_count, check_positive
 from ahop.errors import InvalidTypeError
 from ahop.fitting.losses import fenchel_young_loss
 from ahop.fitting.pairs import PairSource
-from ahop.fitting.report import FitReport
 from ahop.memory import AssociativeMemory
+from ahop.report import SolverReport
 
 
 @final
@@ -32,7 +32,7 @@ class AdamSolver:
         check_count("epochs", self.epochs)
         check_positive("learning_rate", self.learning_rate)
 
-    def solve(self, memory: AssociativeMemory, source: PairSource, progress: bool) -> FitReport:
+    def solve(self, memory: AssociativeMemory, source: PairSource, progress: bool) -> SolverReport:
         parameters = list(memory.parameters())
         if not parameters:
             raise InvalidTypeError(
@@ -52,4 +52,4 @@ class AdamSolver:
                 epochs.set_postfix(loss=f"{losses[-1]:.4f}")
         if source.given is not None:
             seen = len(source.given)
-        return FitReport(solver=repr(self), pairs=seen, steps=self.epochs, loss_before=losses[0], loss=losses[-1])
+        return SolverReport(solver=repr(self), pairs=seen, steps=self.epochs, loss_before=losses[0], loss=losses[-1])

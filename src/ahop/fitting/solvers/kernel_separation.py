@@ -9,9 +9,9 @@ from tqdm.auto import tqdm
 from ahop._checks import check_count, check_positive
 from ahop.errors import InvalidTypeError
 from ahop.fitting.losses import separation_loss
-from ahop.fitting.report import FitReport
 from ahop.memory import AssociativeMemory
 from ahop.modulations.kernel import KernelModulation
+from ahop.report import SolverReport
 
 
 @final
@@ -30,7 +30,7 @@ class SeparationSolver:
         check_positive("temperature", self.temperature)
         check_count("patterns", self.patterns)
 
-    def solve(self, memory: AssociativeMemory, progress: bool) -> FitReport:
+    def solve(self, memory: AssociativeMemory, progress: bool) -> SolverReport:
         modulation = memory.modulation
         if not isinstance(modulation, KernelModulation):
             raise InvalidTypeError(
@@ -49,4 +49,4 @@ class SeparationSolver:
                 optimizer.step()
                 losses.append(float(loss.detach()))
                 epochs.set_postfix(loss=f"{losses[-1]:.4f}")
-        return FitReport(solver=repr(self), pairs=0, steps=self.epochs, loss_before=losses[0], loss=losses[-1])
+        return SolverReport(solver=repr(self), pairs=0, steps=self.epochs, loss_before=losses[0], loss=losses[-1])

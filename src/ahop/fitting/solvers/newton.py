@@ -15,8 +15,8 @@ from ahop._typing import Scores
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.losses import fenchel_young_loss
 from ahop.fitting.pairs import Source
-from ahop.fitting.report import FitReport
 from ahop.memory import AssociativeMemory
+from ahop.report import SolverReport
 from ahop.separations.base import Separation
 from ahop.similarities.base import LinearSimilarity
 from ahop.variants.base import Pairs
@@ -60,7 +60,7 @@ class ConvexSolver:
         check_positive("tolerance", self.tolerance)
         check_count("max_steps", self.max_steps)
 
-    def solve(self, memory: AssociativeMemory, source: Source, progress: bool) -> FitReport:
+    def solve(self, memory: AssociativeMemory, source: Source, progress: bool) -> SolverReport:
         similarity = memory.similarity
         if not isinstance(similarity, LinearSimilarity):
             raise InvalidTypeError(
@@ -79,7 +79,7 @@ class ConvexSolver:
                     near = self._approach(_pose(memory, similarity, _part(pairs), self.smoothness), directions, bar)
                 outcome = _minimize(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar)
             similarity.set_coefficients(outcome.coefficients)
-        return FitReport(
+        return SolverReport(
             solver=repr(self),
             pairs=len(pairs),
             steps=near.steps + outcome.steps,

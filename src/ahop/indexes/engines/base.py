@@ -1,4 +1,4 @@
-"""What an index promises."""
+"""What an engine promises."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,23 +9,6 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Background:
-    """All rows as a query sees them: what the best must stand out from.
-
-    Attributes:
-        log_rest: (b,) logarithm of the sum of `exp(s)` over the rows that are not among the best.
-        mean: (b,) of the scores.
-        spread: (b,) of the scores.
-        count: how many rows.
-    """
-
-    log_rest: Tensor
-    mean: Tensor
-    spread: Tensor
-    count: int
-
-
-@dataclass(frozen=True)
 class Found:
     """The best of very many, best first.
 
@@ -33,33 +16,20 @@ class Found:
         indices: (b, k) rows; -1 where there are no more.
         scores: (b, k) inner products, exact or as the engine sees them; minus infinity there.
         log_mass: (b,) logarithm of the sum of `exp(beta * s)` over all rows, if all were seen and it was asked for.
-        background: all rows, if a detector of unknown queries needs them.
-        count: how many rows the mass is of.
     """
 
     indices: Tensor
     scores: Tensor
     log_mass: Tensor | None = None
-    background: Background | None = None
-    count: int = 0
 
 
 def stacked(parts: Sequence[Found]) -> Found:
-    """The answers to blocks of queries, one below the other."""
+    """What was found for blocks of queries, one below the other."""
     masses = [part.log_mass for part in parts if part.log_mass is not None]
-    behind = [part.background for part in parts if part.background is not None]
-    background = None
-    if behind:
-        rests, means, spreads = (
-            torch.cat([getattr(each, name) for each in behind]) for name in ("log_rest", "mean", "spread")
-        )
-        background = Background(rests, means, spreads, behind[0].count)
     return Found(
         torch.cat([part.indices for part in parts]),
         torch.cat([part.scores for part in parts]),
         torch.cat(masses) if masses else None,
-        background,
-        parts[0].count,
     )
 
 

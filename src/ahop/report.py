@@ -1,6 +1,7 @@
-"""What a fit has to say for itself."""
+"""What a fit found, in numbers and in words."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 
 @dataclass(frozen=True)
@@ -10,9 +11,9 @@ class Trial:
     Attributes:
         log_loss: mean of $-\log$ posterior of the origin, among the patterns that it was told apart from.
         accuracy: how often the origin came first.
-        beta: the sharpness at which its posterior among these is calibrated.
+        beta: the inverse temperature at which its posterior among these is calibrated.
         floor: the share of the pairs that its scores say nothing about.
-        is_left_out: it was judged on one fold alone, as it was far behind there.
+        is_left_out: it was evaluated on one fold alone, as it was far behind there.
     """
 
     name: str
@@ -99,8 +100,8 @@ class Corruption:
 
 
 @dataclass(frozen=True)
-class FitReport:
-    """How a memory was fitted; `print` it.
+class SolverReport:
+    """How the coefficients of a memory's own similarity were fitted; `print` it.
 
     Attributes:
         solver: with its settings.
@@ -110,14 +111,6 @@ class FitReport:
         loss: and after the last.
         converged: whether the solver met its own stopping rule; None if it has none.
         seconds: wall time.
-        chosen: the similarity that was chosen among others, if it was.
-        trials: how each of them did on pairs whose origins it had not seen, best first.
-        corruption: what was found out about the copies.
-        groups: how many groups have a corruption of their own.
-        accuracy: how often the held-out origins came first, under what was chosen.
-        floor: the share of queries that what was chosen says nothing about.
-        members: who is in the pool, if several similarities were pooled; else the one that was chosen.
-        tie: which similarity was preferred to another that is as good within chance; None if none was.
     """
 
     solver: str
@@ -127,18 +120,8 @@ class FitReport:
     loss: float
     converged: bool | None = None
     seconds: float = 0.0
-    chosen: str | None = None
-    trials: tuple[Trial, ...] = ()
-    corruption: Corruption | None = None
-    groups: int = 0
-    accuracy: float | None = None
-    floor: float = 0.0
-    members: tuple[Member, ...] = ()
-    tie: str | None = None
 
     def __str__(self) -> str:
-        if self.chosen is not None:
-            return self._story(self.chosen)
         end = {True: "converged", False: "stopped before it converged", None: "done"}[self.converged]
         seen = f"{self.pairs} pairs" if self.pairs else "the patterns alone"
         return (
@@ -146,19 +129,52 @@ class FitReport:
             f"{end} after {self.steps} steps, {self.seconds:.1f} s."
         )
 
-    def _story(self, chosen: str) -> str:
+
+@dataclass(frozen=True)
+class FitReport:
+    """Which similarity was chosen, and what was found out about the copies; `print` it.
+
+    Attributes:
+        chosen: the similarity, or the members of the pool.
+        pairs: how many (origin, copy) pairs there were.
+        loss: mean held-out log-loss of what was chosen.
+        trials: how each candidate did on pairs whose origins it had not seen, best first.
+        corruption: what happens to copies; None if there were too few pairs to learn from.
+        groups: how many groups have a corruption of their own.
+        accuracy: how often the held-out origins came first, under what was chosen.
+        floor: the share of queries that what was chosen says nothing about.
+        members: who is in the pool, if several similarities were pooled; else the one that was chosen.
+        tie: which similarity was preferred to another that is as good within chance; None if none was.
+        seconds: wall time.
+    """
+
+    chosen: str
+    pairs: int
+    loss: float
+    trials: tuple[Trial, ...] = ()
+    corruption: Corruption | None = None
+    groups: int = 0
+    accuracy: float | None = None
+    floor: float = 0.0
+    members: tuple[Member, ...] = ()
+    tie: str | None = None
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
         if self.corruption is None:
-            return f"Chosen: {chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
+            return f"Chosen: {self.chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
         others = [
-            f"{trial.name} {trial.log_loss:.2f} ({trial.accuracy:.2f})" for trial in self.trials if trial.name != chosen
+            f"{trial.name} {trial.log_loss:.2f} ({trial.accuracy:.2f})"
+            for trial in self.trials
+            if trial.name != self.chosen
         ]
         beside = f"; alone: {', '.join(others)}" if others else ""
         first = "" if self.accuracy is None else f"{100 * self.accuracy:.0f} % of held-out copies found their origin. "
         groups = f" {self.groups} groups have a corruption of their own." if self.groups else ""
         tie = f" {self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
         return (
-            f"{first}{self.corruption} Chosen: {chosen}{self._worth()} (held-out log-loss {self.loss:.2f}{beside})."
-            f"{tie}{groups} {self.pairs} pairs, {self.seconds:.1f} s."
+            f"{first}{self.corruption} Chosen: {self.chosen}{self._worth()} "
+            f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups} {self.pairs} pairs, {self.seconds:.1f} s."
         )
 
     def _worth(self) -> str:
@@ -166,3 +182,6 @@ class FitReport:
             return ""
         parts = [f"{member.name} is worth {member.worth:.2f}" for member in self.members]
         return f", pooled ({', '.join(parts)} of log-loss)"
+
+
+Report: TypeAlias = FitReport | SolverReport

@@ -1,0 +1,89 @@
+"""Files that are whole or not there: written beside, flushed, moved into place."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+# Name of the target, machine, process and a number that nobody else draws.
+PARTIAL = r"\.(?P<target>.+)\.(?P<machine>[0-9a-f]{8})-(?P<process>\d+)-[0-9a-f]{32}\.partial"
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A path to write to, which takes the place of the target at the end of the block; on an error the target stays.
+
+    Whoever reads sees the old file or the new one, never half of it, also after a power cut.
+    """
+    _remove_abandoned(target)
+    beside = target.with_name(f".{target.name}.{_machine()}-{os.getpid()}-{uuid4().hex}.partial")
+    try:
+        beside.touch(exist_ok=False)  # fails in Python's own words where the folder is missing or closed
+        mode = beside.stat().st_mode
+        yield beside
+        beside.chmod(mode)  # as the umask says, whatever wrote it
+        flush(beside)
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    flush(target.parent)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk; folders only where they can be flushed."""
+    if path.is_dir() and os.name != "posix":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def digest(*parts: bytes | memoryview) -> str:
+    """A checksum of bytes."""
+    found = blake2b(digest_size=32)
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Files that processes of this machine left beside the target when they were killed."""
+    with suppress(OSError):
+        for path in target.parent.glob(f".{_literal(target.name)}.*.partial"):
+            found = re.fullmatch(PARTIAL, path.name)
+            if found and found["target"] == target.name and found["machine"] == _machine() and not _runs(found):
+                path.unlink(missing_ok=True)
+
+
+def _runs(found: re.Match[str]) -> bool:
+    process = int(found["process"])
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _literal(name: str) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", name)
+
+
+def _machine() -> str:
+    return blake2b(socket.gethostname().encode(), digest_size=4).hexdigest()
+
+
+def bytes_of(values: Any) -> memoryview | bytes:
+    """The bytes of a numpy array, without a copy."""
+    return values.reshape(-1).view("uint8").data if values.size else b""

@@ -1,0 +1,92 @@
+"""Reading memories and models back."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ahop._component import Component
+from ahop._labels import from_text
+from ahop.errors import FileFormatError, InvalidValueError
+from ahop.memory import AssociativeMemory
+from ahop.model import Model
+from ahop.report import Corruption, FitReport, Member, Report, SolverReport, Trial
+from ahop.saving.archive import archive_from_bytes, archive_to_bytes, read_archive
+from ahop.saving.description import describe_model
+from ahop.saving.registry import FAILURES, build, registry
+
+
+def load(path: str | os.PathLike[str], components: Sequence[type[Component]] = ()) -> AssociativeMemory:
+    """The memory that `memory.save(path)` wrote, bit for bit. What happens to the file later changes nothing.
+
+    Args:
+        components: classes of your own that the memory was made of, such as a `Similarity`. A file can name these and
+            the parts of ahop, and nothing else.
+
+    Raises:
+        FileFormatError: the file is damaged, was written by a newer release, or names a part that is not known here.
+    """
+    known = registry(components)
+    manifest, tensors = read_archive(path)
+    labels = tensors.pop("labels", None)
+    try:
+        model = _model_of(manifest, known)
+        memory = AssociativeMemory(tensors["patterns"], model, log_prior=tensors.get("log_prior"))
+        memory.labels = None if labels is None else from_text(labels, len(memory))
+        memory.dimensions = _names(manifest.get("dimensions"), memory.patterns.shape[1])
+        memory.load_state_dict(tensors, assign=True)
+    except FAILURES as error:
+        raise FileFormatError(f"`{path}` does not describe a memory that this release can build: {error}") from error
+    return memory
+
+
+def model_to_bytes(model: Model) -> bytes:
+    return archive_to_bytes(describe_model(model), model.state_dict())
+
+
+def model_from_bytes(content: bytes, where: str, components: Sequence[type[Component]] = ()) -> Model:
+    """The model that `model_to_bytes` wrote; `where` names the bytes in errors."""
+    known = registry(components)
+    manifest, tensors = archive_from_bytes(content, where)
+    try:
+        model = _model_of(manifest, known)
+        model.load_state_dict(tensors, assign=True)
+    except FAILURES as error:
+        raise FileFormatError(f"{where} does not describe a model that this release can build: {error}") from error
+    return model
+
+
+def _model_of(manifest: dict[str, Any], known: Mapping[str, type[Component]]) -> Model:
+    # Shapes alone, until the tensors of the file take their places: no number in it can ask for memory.
+    with torch.device("meta"):
+        parts = {name: build(part, known) for name, part in manifest["model"].items()}
+        groups = {str(name): build(each, known) for name, each in manifest.get("groups", {}).items()}
+        return Model(**parts, groups=groups, report=_report(manifest.get("report")))
+
+
+def _report(given: Any) -> Report | None:
+    if given is None:
+        return None
+    fields = dict(given)
+    if fields.pop("kind") == "SolverReport":
+        return SolverReport(**fields)
+    corruption = fields.pop("corruption")
+    if corruption is not None:
+        corruption = Corruption(**{**corruption, "shifts": tuple(corruption["shifts"])})
+    trials = tuple(Trial(**each) for each in fields.pop("trials"))
+    members = tuple(Member(**each) for each in fields.pop("members"))
+    report = FitReport(**fields, corruption=corruption, trials=trials, members=members)
+    str(report)  # complains where a number is none
+    return report
+
+
+def _names(given: Any, count: int) -> tuple[str, ...] | None:
+    """The names of the dimensions, if they have any."""
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise InvalidValueError("the names of the dimensions must be words.")
+    if len(given) != count or len(set(given)) != count:
+        raise InvalidValueError(f"the names of the dimensions must be {count}, all different.")
+    return tuple(given)
