@@ -5,7 +5,7 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -47,8 +47,8 @@ def flush(path: Path) -> None:
 
 
 def digest(*parts: bytes | memoryview) -> str:
-    """A checksum of bytes."""
-    found = blake2b(digest_size=32)
+    """A checksum of bytes: SHA-256, which most processors have instructions for."""
+    found = sha256()
     for part in parts:
         found.update(part)
     return found.hexdigest()
@@ -81,7 +81,7 @@ def _literal(name: str) -> str:
 
 
 def _machine() -> str:
-    return blake2b(socket.gethostname().encode(), digest_size=4).hexdigest()
+    return sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
 def bytes_of(values: Any) -> memoryview | bytes:

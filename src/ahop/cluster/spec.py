@@ -9,6 +9,7 @@ import torch
 
 from ahop._checks import check_count
 from ahop.errors import ShapeError
+from ahop.stores.integrity import verify_fragments
 from ahop.stores.location import Address, Location
 from ahop.stores.recovery import open_table
 from ahop.stores.rows import PATTERN, Rows, batches_of
@@ -79,6 +80,8 @@ def read_shard(spec: ShardSpec) -> Rows:
 def _batches(spec: ShardSpec) -> Iterator[Rows]:
     table = open_table(spec.location, spec.version)
     fragments = [table.get_fragment(number) for number in spec.fragments]
+    if spec.location.folder is not None:
+        verify_fragments(spec.location.folder, fragments)
     dimensions = table.schema.field(PATTERN).type.list_size
     at = 0
     for rows in batches_of(table, max(1, BATCH_BYTES // (4 * dimensions)), None, fragments):

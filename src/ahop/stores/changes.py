@@ -11,6 +11,7 @@ from ahop import _optional
 from ahop._typing import Array, Patterns
 from ahop.errors import InvalidValueError
 from ahop.model import Model
+from ahop.stores.integrity import compact_lists
 from ahop.stores.models import describe_model, remove_models, words_of
 from ahop.stores.rows import ID, ids_of, positions_of, some_of, table_of
 from ahop.stores.writer import Writer
@@ -80,6 +81,8 @@ def compact(writer: Writer, table: Any, keep: timedelta, fragment_rows: int) -> 
     writer.flush()
     table.checkout_latest()
     table.cleanup_old_versions(older_than=keep)
+    if writer.location.folder is not None:
+        compact_lists(writer.location.folder)
     if writer.location.folder is not None:  # elsewhere another writer may be about to name a file that none names yet
         named = [words_of(table.checkout_version(each["version"]).schema, writer.location) for each in table.versions()]
         remove_models(writer.location, {words["file"] for words in named if "file" in words})

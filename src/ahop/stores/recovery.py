@@ -1,4 +1,8 @@
-"""Opening a table whose newest version did not reach the disk: its head is put aside, the version before is opened."""
+"""Opening a table: heads are compared with their checksums, and one that never reached the disk is put aside.
+
+A version is acknowledged once the checksum of its head is written down. A head without one, that cannot be read, was
+torn by a power cut before anybody heard of it; a head with one is never given up.
+"""
 
 import re
 import warnings
@@ -8,8 +12,9 @@ from uuid import uuid4
 
 from ahop import _optional
 from ahop._files import flush
-from ahop.errors import DataNotFoundError, FileFormatError, InvalidValueError
+from ahop.errors import DataNotFoundError, FileFormatError, InvalidValueError, UnavailableError
 from ahop.stores.durability import VERSIONS
+from ahop.stores.integrity import is_right, recorded
 from ahop.stores.location import Location
 from ahop.stores.locking import locked
 
@@ -20,22 +25,40 @@ MAGIC = b"LANC"
 
 
 def open_table(location: Location, version: int | None = None) -> Any:
-    """The table in this version; in the newest that is whole if None."""
+    """The table in this version; in the newest if None."""
     if version is not None:
+        if location.folder is not None:
+            check_heads(location, [each for each in heads(location.folder) if each[0] == version])
         try:
             return _open(location, version)
         except (OSError, ValueError) as error:
             raise InvalidValueError(
                 f"`version` must be one of those that `{location.address}` keeps; {version} cannot be read: {error}"
             ) from error
-    if location.folder is not None:
-        _put_torn_heads_aside(location, location.folder)
+    newest = None if location.folder is None else newest_version(location)
     try:
-        return _open(location, None)
+        return _open(location, newest)
     except (OSError, ValueError) as error:
         raise DataNotFoundError(
             f"`{location.address}` holds no table that can be opened: {error}. `create_store` makes one."
         ) from error
+
+
+def newest_version(location: Location) -> int | None:
+    """The newest version of a table on a local disk, whose head is right; None if there is none.
+
+    Raises:
+        FileFormatError: its head is damaged. Nothing is changed then: what was acknowledged is in it.
+    """
+    assert location.folder is not None
+    found = heads(location.folder)
+    if not found:
+        return None
+    if not _is_recorded(location.folder, found[0][1]) and not _is_whole(location, *found[0]):
+        _put_torn_heads_aside(location, location.folder)
+        found = heads(location.folder)
+    check_heads(location, found[:1])
+    return found[0][0]
 
 
 def heads(folder: Path) -> list[tuple[int, Path]]:
@@ -45,15 +68,25 @@ def heads(folder: Path) -> list[tuple[int, Path]]:
     return sorted(((LARGEST - int(found[1]), path) for found, path in named if found), reverse=True)
 
 
+def check_heads(location: Location, found: list[tuple[int, Path]]) -> None:
+    """Heads that were acknowledged are as they were then."""
+    assert location.folder is not None
+    known = recorded(location.folder)
+    for number, path in found:
+        checksum = known.get(f"{VERSIONS}/{path.name}")
+        if checksum is not None and not is_right(path, checksum):
+            raise FileFormatError(
+                f"Version {number} of `{location.folder}` was acknowledged, and its head `{path.name}` is damaged. "
+                "Nothing was changed. Restore that file from a copy, or open an older version by `version=`."
+            )
+
+
 def _put_torn_heads_aside(location: Location, folder: Path) -> None:
-    found = heads(folder)
-    if not found or _is_whole(location, *found[0]):
-        return
     with locked(folder):  # a head that is being written is not torn
         found = heads(folder)
         torn = []
         for number, path in found:
-            if _is_whole(location, number, path):
+            if _is_recorded(folder, path) or _is_whole(location, number, path):
                 break
             torn.append((number, path))
         if len(torn) == len(found):
@@ -72,13 +105,19 @@ def _put_torn_heads_aside(location: Location, folder: Path) -> None:
         flush(folder / VERSIONS)
 
 
+def _is_recorded(folder: Path, path: Path) -> bool:
+    return f"{VERSIONS}/{path.name}" in recorded(folder)
+
+
 def _is_whole(location: Location, number: int, path: Path) -> bool:
     """Whether a head reads as the version that its name says. Lance itself takes zeros for an empty version 0."""
     try:
-        with path.open("rb") as head:
-            head.seek(-len(MAGIC), 2)
-            if head.read() != MAGIC:
-                return False
+        content = path.read_bytes()
+    except OSError as error:  # a disk that fails for a moment says nothing about what is on it
+        raise UnavailableError(f"`{path}` cannot be read at this moment: {error}. Try again.") from error
+    if content[-len(MAGIC) :] != MAGIC:
+        return False
+    try:
         return int(_open(location, number).version) == number
     except (OSError, ValueError):
         return False

@@ -19,9 +19,10 @@ from ahop.recaller import Recall, in_kind_of
 from ahop.similarities.base import Similarity
 from ahop.stores.changes import add_rows, compact, remove_rows, replace_model, upsert_rows
 from ahop.stores.filters import as_filter
+from ahop.stores.integrity import verify_version
 from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, over, read_model, words_of
-from ahop.stores.recovery import open_table
+from ahop.stores.recovery import check_heads, heads, newest_version, open_table
 from ahop.stores.rows import ID, PATTERN, Rows, as_ids, as_stored, batches_of, rows_of
 from ahop.stores.stored_index import CACHE, StoredIndex, indexed
 from ahop.stores.streaming import stream
@@ -80,11 +81,15 @@ class Store:
 
     def versions(self) -> list[Version]:
         """Those that can be opened, oldest first."""
+        if self.location.folder is not None:
+            check_heads(self.location, heads(self.location.folder))
         found = [(each["version"], each["timestamp"], each["metadata"]) for each in self._table.versions()]
         return [Version(int(number), when.astimezone(UTC), int(facts["total_rows"])) for number, when, facts in found]
 
     def at(self, version: int) -> "Store":
         """The table as it was, patterns and model, to read only."""
+        if self.location.folder is not None:
+            check_heads(self.location, [each for each in heads(self.location.folder) if each[0] == version])
         try:
             table = self._table.checkout_version(version)
         except (OSError, ValueError) as error:
@@ -95,6 +100,8 @@ class Store:
     def refresh(self) -> None:
         """See the newest version, whoever wrote it."""
         self._check_open()
+        if self.location.folder is not None:
+            newest_version(self.location)  # complains if its head is damaged
         self._table.checkout_latest()
 
     # Reading.
@@ -105,6 +112,7 @@ class Store:
 
     def rows(self, fragments: Sequence[int] | None = None) -> Rows:
         """The patterns of the table, or of some of its parts, with their numbers and metadata."""
+        self._verify()
         parts = self._parts(fragments)
         count = len(self) if parts is None else sum(each.count_rows() for each in parts)
         check_free_memory(2 * count * (4 * self.dimensions + 16), f"{count} patterns of {self.dimensions} dimensions")
@@ -143,6 +151,7 @@ class Store:
                 posterior is among them. Beyond those there are, the number is -1.
             groups: where each query comes from, if the memory was fitted with groups.
         """
+        self._verify()
         model, count = self.model(), len(self)
         checked = as_queries(queries, torch.empty(0, self.dimensions))
         sql = None if where is None else as_filter(where, self._table.schema)
@@ -177,6 +186,7 @@ class Store:
             "candidates": candidates,
             "candidate_similarity": candidate_similarity,
         }
+        self._verify()
         given = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
         return indexed(self._table, self.location, self.model(), self._batches(None), given, options, cache)
 
@@ -231,6 +241,11 @@ class Store:
             for file in (self.location.folder / CACHE).glob("v*"):
                 if not file.name.startswith(kept):
                     file.unlink(missing_ok=True)
+
+    def _verify(self) -> None:
+        """The files of this version are as they were written."""
+        if self.location.folder is not None:
+            verify_version(self.location.folder, self._table)
 
     def _check_open(self) -> None:
         if self._is_fixed:

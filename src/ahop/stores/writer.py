@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 from ahop import _optional
 from ahop.errors import ConflictError
 from ahop.stores.durability import Flusher
+from ahop.stores.integrity import verify_version
 from ahop.stores.location import Location
 from ahop.stores.locking import locked
+from ahop.stores.recovery import newest_version
 from ahop.stores.rows import ID, ids_of
 
 Result = TypeVar("Result")
@@ -86,7 +88,9 @@ class Writer:
             yield
             return
         with locked(self.location.folder):
+            newest_version(self.location)  # complains if its head is damaged
             table.checkout_latest()
+            verify_version(self.location.folder, table)
             yield
 
     def flush(self) -> None:
