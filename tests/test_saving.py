@@ -4,10 +4,15 @@ import ast
 import json
 import os
 import pickle
+import signal
 import struct
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -20,11 +25,12 @@ from torch import Tensor
 
 import ahop
 from ahop import _optional, zoo
-from ahop.errors import FileFormatError
+from ahop.errors import FileFormatError, InvalidTypeError
 from ahop.modulations.base import Modulation
 from ahop.saving import archive
 from ahop.saving.registry import COMPONENTS
 from ahop.separations.base import Separation
+from ahop.similarities.base import Similarity
 from tests.catalogue import (
     ENERGIES,
     MODULATIONS,
@@ -472,3 +478,109 @@ def test_packages_that_are_looked_for_are_named_in_the_source_and_nowhere_else()
     imports = {node for node in calls if ast.unparse(node.func) == "import_module"}
     assert imports
     assert imports <= set(ast.walk(looking))
+
+
+# Damage.
+
+
+def fitted_file(folder: Path) -> tuple[Path, ahop.AssociativeMemory]:
+    patterns = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
+    pairs = ahop.MixedVariant(0.1, 0.1, 0.1).sample(patterns, 60, seed=1)
+    memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
+    memory.save(folder / "memory.ahop")
+    return folder / "memory.ahop", memory
+
+
+def test_flipped_bits_are_noticed(tmp_path: Path) -> None:
+    path, memory = fitted_file(tmp_path)
+    whole, generator = path.read_bytes(), np.random.default_rng(0)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for place in generator.integers(len(whole), size=int(generator.integers(1, 9))):
+            damaged[place] ^= 1 << int(generator.integers(8))
+        path.write_bytes(damaged)
+        with suppress(FileFormatError):  # or the bit says nothing, as in a space of the header
+            assert same_numbers(ahop.load(path), memory)
+
+
+def same_numbers(first: ahop.AssociativeMemory, second: ahop.AssociativeMemory) -> bool:
+    left, right = first.state_dict(), second.state_dict()
+    return list(left) == list(right) and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_what_happens_to_a_file_after_it_was_loaded_changes_nothing(tmp_path: Path) -> None:
+    path, memory = fitted_file(tmp_path)
+    loaded = ahop.load(path)
+    with path.open("r+b") as file:
+        file.write(bytes(path.stat().st_size))
+    path.write_bytes(b"")
+    assert same_numbers(loaded, memory)
+    assert torch.equal(loaded.recall(memory.patterns).posterior, memory.recall(memory.patterns).posterior)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such permissions")
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+def test_files_are_as_open_as_the_umask_says(umask: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        zoo.m_hop(torch.eye(3)).save(tmp_path / "memory.ahop")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "memory.ahop").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are killed by a signal")
+def test_what_a_killed_save_leaves_is_removed_by_the_next(tmp_path: Path) -> None:
+    script = """
+        import os, signal, sys
+        import torch
+        import ahop, ahop.saving.archive as archive
+        archive.save_file = lambda *a, **n: os.kill(os.getpid(), signal.SIGKILL)
+        ahop.zoo.m_hop(torch.eye(3)).save(sys.argv[1])
+    """
+    path = tmp_path / "memory.ahop"
+    done = subprocess.run([sys.executable, "-c", dedent(script), str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert [each.suffix for each in tmp_path.iterdir()] == [".partial"]
+    zoo.m_hop(torch.eye(3)).save(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["memory.ahop"]
+
+
+def test_a_description_of_very_many_parts_is_refused_at_once(tmp_path: Path) -> None:
+    bases = [described("DotSimilarity")] * 3000
+    lie: dict[str, object] = {"similarity": described("AdaptiveSimilarity", dimensions=3, bases=bases)}
+    started = time.process_time()
+    with pytest.raises(FileFormatError, match="more than 1000 parts"):
+        ahop.load(written(tmp_path / "memory.ahop", lie))
+    assert time.process_time() - started < 1
+
+
+# Parts of one's own.
+
+
+class Halved(Similarity):
+    """Half the inner product."""
+
+    def forward(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        return 0.5 * queries @ patterns.mT
+
+
+def test_parts_of_ones_own_are_loaded_by_who_names_them(tmp_path: Path) -> None:
+    ahop.AssociativeMemory(torch.eye(3), Halved()).save(tmp_path / "memory.ahop")
+    with pytest.raises(FileFormatError, match="Halved"):
+        ahop.load(tmp_path / "memory.ahop")
+    loaded = ahop.load(tmp_path / "memory.ahop", components=[Halved])
+    assert isinstance(loaded.similarity, Halved)
+
+
+@pytest.mark.parametrize("wrong", [torch.nn.Linear, "Halved", 3])
+def test_what_is_no_part_cannot_be_named(wrong: object, tmp_path: Path, unchecked: None) -> None:
+    with pytest.raises(InvalidTypeError, match="`components` must be classes"):
+        ahop.load(tmp_path / "memory.ahop", components=[wrong])  # type: ignore[list-item]
+
+
+def test_the_report_and_its_picture_come_back(tmp_path: Path) -> None:
+    path, memory = fitted_file(tmp_path)
+    loaded = ahop.load(path)
+    assert loaded.report == memory.report
+    assert str(loaded.report) == str(memory.report)
