@@ -14,6 +14,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -138,8 +139,15 @@ void share_out(std::size_t count, std::size_t scratch_bytes, std::size_t threads
             work(first, std::min(first + chunk, count), thread, scratch[thread].get());
     };
     std::vector<std::thread> others;
-    for (std::size_t i = 1; i < threads; ++i) others.emplace_back(run, i);
+    others.reserve(threads);
+    std::size_t started = 1;
+    try {
+        for (; started < threads; ++started) others.emplace_back(run, started);
+    } catch (const std::system_error&) {
+        // No more threads are to be had: this one does the rest.
+    }
     run(0);
+    for (std::size_t i = started; i < threads; ++i) run(i);
     for (std::thread& other : others) other.join();
 }
 

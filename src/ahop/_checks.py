@@ -17,6 +17,10 @@ Name = TypeVar("Name", bound=str)
 Part = TypeVar("Part")
 
 
+# Arguments that are rows of numbers, with NaN for what was not observed.
+ROWS_OF_NUMBERS = ("patterns", "queries", "copies", "values")
+
+
 def check_positive(name: str, value: float) -> float:
     if not value > 0 or value == float("inf"):
         raise InvalidValueError(f"`{name}` must be positive and finite; got {value!r}.")
@@ -193,13 +197,25 @@ def _from_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
 
 def _as_tensor(name: str, value: Array | Entries) -> Tensor:
     """The same numbers in torch, and the same memory where torch can share it: not if it is read-only or reversed."""
-    given = value if isinstance(value, Tensor) else np.asarray(value)
+    given = value if isinstance(value, Tensor) else np.asarray(_unmasked(name, value))
     if given.dtype.is_complex if isinstance(given, Tensor) else given.dtype.kind not in "fiub":
         raise InvalidTypeError(f"`{name}` must hold real numbers; got dtype {given.dtype}.")
     if isinstance(given, Tensor):
         return given
     native = np.float64 if given.dtype == np.longdouble else given.dtype.newbyteorder("=")
     return torch.as_tensor(np.require(given, native, ["C", "W"]))
+
+
+def _unmasked(name: str, value: Any) -> Any:
+    """Masked entries were not observed: NaN, where numbers can be."""
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    if not np.ma.is_masked(value):
+        return value.data
+    if value.dtype.kind not in "fiub" or name not in ROWS_OF_NUMBERS:
+        raise InvalidTypeError(f"`{name}` must have no masked entries. Leave those rows out.")
+    numbers = value.data if value.dtype.kind == "f" else value.data.astype(np.float64)
+    return np.where(np.ma.getmaskarray(value), np.nan, numbers)
 
 
 def as_numbers(name: str, values: Any) -> NDArray[Any]:

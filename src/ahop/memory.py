@@ -24,6 +24,7 @@ from ahop._frames import index_of, names_of
 from ahop._labels import as_labels, as_text, frozen
 from ahop._locks import CopyableLock
 from ahop._missing import filled, holds_nan, observed
+from ahop._tensors import all_finite, saturate
 from ahop._typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
 from ahop.energies.base import Energy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
@@ -164,11 +165,13 @@ class AssociativeMemory(nn.Module):
         distribution, else their sum. It is NaN where there are none, or none with weight to take a mean of.
         """
         answers = weights @ self.patterns
-        if not holds_nan(answers) or not holds_nan(self.patterns):  # a gap that has weight shows in the answers
+        if all_finite(answers):
             return answers
+        if not holds_nan(self.patterns):  # weights that are no distribution may be very large
+            return _held_finite(weights, self.patterns)
         is_mean = self.separation.is_distribution
         mass = (weights if is_mean else torch.ones_like(weights)) @ observed(self.patterns)
-        sums = weights @ filled(self.patterns)
+        sums = _held_finite(weights, filled(self.patterns))
         return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
 
     @overload
@@ -326,6 +329,13 @@ def _model(
             "`model.replaced(separation=...)`."
         )
     return similarity
+
+
+def _held_finite(weights: Weights, patterns: Tensor) -> Queries:
+    """Sums of weighed patterns, held at the largest finite number."""
+    largest = weights.detach().abs().amax(-1, keepdim=True)
+    largest = largest.where(largest > 1, 1)
+    return saturate(saturate((weights / largest) @ patterns) * largest)
 
 
 def _labels(patterns: RowsLike, labels: Entries | None, count: int) -> NDArray[np.object_] | None:

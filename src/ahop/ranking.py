@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 from ahop._tensors import saturate
 from ahop._typing import PerQuery, Scores
 from ahop.model import Model
-from ahop.separations.softmax import Softmax, has_evidence
+from ahop.separations.softmax import Softmax, has_evidence, sharpened
 from ahop.unknown import Evidence
 
 
@@ -106,7 +106,7 @@ class Ranking:
         before, top = self.top, scores.amax(-1)
         has_mass = torch.isneginf(top).logical_not()  # patterns whose prior is zero have none
         below = saturate(scores - top.where(has_mass, 0).unsqueeze(-1))
-        block = torch.logsumexp(self.beta * below, dim=-1).double().where(has_mass, -torch.inf)
+        block = torch.logsumexp(sharpened(below, self.beta), dim=-1).double().where(has_mass, -torch.inf)
         self.top = torch.maximum(before, top.double())
         known, more = (self.beta * _below(each, self.top) for each in (before, top.double()))
         self.log_mass = torch.logaddexp(self.log_mass + known, block + more)

@@ -41,7 +41,7 @@ class Softmax(Separation):
 
     @override
     def forward(self, scores: Scores) -> Weights:
-        shares = torch.softmax(self.beta * below_top(scores)[0], dim=-1)
+        shares = torch.softmax(sharpened(below_top(scores)[0], self.beta), dim=-1)
         if not self.floor:
             return shares
         known = _known(scores)
@@ -68,12 +68,13 @@ class Softmax(Separation):
 
     @override
     def curvature(self, weights: Weights) -> Weights:
-        return self.beta * (weights - self.floor / weights.shape[-1]) if self.floor else self.beta * weights
+        shares = weights - self.floor / weights.shape[-1] if self.floor else weights
+        return sharpened(shares, self.beta)
 
     @override
     def potential(self, scores: Scores) -> PerQuery:
         below, top = below_top(scores)
-        plain = top.squeeze(-1) + torch.logsumexp(self.beta * below, dim=-1) / self.beta
+        plain = top.squeeze(-1) + torch.logsumexp(sharpened(below, self.beta), dim=-1) / self.beta
         if not self.floor:
             return plain
         known = _known(scores)
@@ -90,6 +91,11 @@ def _known(scores: Scores) -> Tensor:
 def has_evidence(scores: Scores) -> Tensor:
     """Which patterns share anything with the query."""
     return scores > 0.5 * lowest(scores.dtype)
+
+
+def sharpened(scores: Scores, beta: float) -> Scores:
+    """Scores times beta; a beta beyond the range of their dtype is the largest number in it: zero stays zero."""
+    return min(beta, torch.finfo(scores.dtype).max) * scores
 
 
 def below_top(scores: Scores) -> tuple[Scores, Tensor]:

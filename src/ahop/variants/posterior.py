@@ -3,6 +3,7 @@
 import torch
 
 from ahop._typing import Patterns, PerPattern, Queries, Scores
+from ahop.errors import UnsupportedError
 from ahop.variants.base import Variant
 
 
@@ -19,6 +20,11 @@ def log_posterior(
     likelihood = variant.log_likelihood(patterns, queries)
     if bool(torch.isnan(likelihood).any()):  # float32 overflowed on the way
         likelihood = variant.log_likelihood(patterns.double(), queries.double()).to(patterns)
+    if bool(torch.isnan(likelihood).any()):
+        raise UnsupportedError(
+            f"{variant!r} does not say what it makes of values that were not observed (NaN). Fill them first, or leave "
+            "those rows out."
+        )
     prior = torch.zeros_like(patterns[:, 0]) if log_prior is None else log_prior
     joint = likelihood + prior
     impossible = torch.isneginf(joint).all(-1, keepdim=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import frexp, isfinite
 from typing import NoReturn, TypeAlias, final
 
 import torch
@@ -28,6 +29,8 @@ LEAST_PENALTY = 1e-8
 # What a part of the pairs is solved to, in how many steps at most (few pairs can be told apart without error, by scores
 # that sharpen for ever), and how many pairs a part has at least.
 NEAR, NEAR_STEPS, LEAST_PART = 1e-2, 3, 128
+# Features up to two to this power, and down to one over it, have squares whose sums fit into float32.
+MODERATE = 50
 
 Bar: TypeAlias = "tqdm[NoReturn]"
 
@@ -69,16 +72,19 @@ class ConvexSolver:
             )
         pairs = _comparable(memory.patterns, source.draw())
         with torch.no_grad():
-            problem = _pose(memory, similarity, pairs, self.smoothness)
-            given = similarity.coefficients.double()
+            unit = _unit(memory, similarity, pairs)
+            problem = _pose(memory, similarity, pairs, self.smoothness, unit)
+            given = similarity.coefficients.double() * unit
             before = problem.loss(problem.score(given))
             directions = _directions(given, similarity.starts())
             with tqdm(total=self.max_steps, desc="fit", unit="step", disable=not progress) as bar:
                 near = _Outcome(given, 0, before, converged=False)
                 if not self.from_given:
-                    near = self._approach(_pose(memory, similarity, _part(pairs), self.smoothness), directions, bar)
+                    near = self._approach(
+                        _pose(memory, similarity, _part(pairs), self.smoothness, unit), directions, bar
+                    )
                 outcome = _minimize(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar)
-            similarity.set_coefficients(outcome.coefficients)
+            similarity.set_coefficients(outcome.coefficients / unit)
         return SolverReport(
             solver=repr(self),
             pairs=len(pairs),
@@ -160,15 +166,33 @@ class _Problem:
         )
 
 
-def _pose(memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs, smoothness: float) -> _Problem:
+def _unit(memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs) -> float:
+    """What coefficients are told in: one, but where features are so large or small that their squares overflow."""
+    patterns = memory.modulation(memory.patterns)
+    own = similarity.features(patterns[pairs.origins].unsqueeze(-2), pairs.queries.unsqueeze(-2))
+    other = similarity.features(patterns[(pairs.origins + 1) % len(memory)].unsqueeze(-2), pairs.queries.unsqueeze(-2))
+    largest = float(torch.maximum(own.abs().amax(), other.abs().amax()))
+    if not isfinite(largest):
+        raise InvalidValueError(
+            f"The values are too large for {patterns.dtype}: their similarities overflow. Subtract their mean and "
+            "divide by their standard deviation, or pass float64."
+        )
+    exponent = frexp(largest)[1]
+    return 1.0 if abs(exponent) <= MODERATE else 2.0**exponent
+
+
+def _pose(
+    memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs, smoothness: float, unit: float
+) -> _Problem:
     patterns = memory.modulation(memory.patterns)
 
     def score(coefficients: Tensor) -> Scores:
-        similarity.set_coefficients(coefficients)
+        similarity.set_coefficients(coefficients / unit)
         return similarity(patterns, pairs.queries)
 
     def features(query: Tensor, column: Tensor) -> Tensor:
-        return similarity.features(patterns[column].unsqueeze(-2), pairs.queries[query].unsqueeze(-2)).flatten(1)
+        found = similarity.features(patterns[column].unsqueeze(-2), pairs.queries[query].unsqueeze(-2)).flatten(1)
+        return found / unit
 
     numbers = torch.arange(len(pairs))
     # Any other pattern will do for the scale: the difference it makes to the features is what a coefficient weighs.
