@@ -254,3 +254,11 @@ def test_tables_in_readme_and_docs_are_those_of_the_result_files() -> None:
         [sys.executable, "-m", "experiments.publish", "--check"], capture_output=True, text=True, cwd=ROOT
     )
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_no_flipped_bit_is_answered() -> None:
+    result = quick("experiments", "bit_flips", "--quick")
+    assert result["flips"] == 800
+    wrong = {name: result[name] for name in ("different", "lost", "strange_error", "abort")}
+    assert not any(wrong.values()), wrong
