@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.indexes.engines.exact import ExactEngine
-from ahop.indexes.engines.faiss import FaissEngine
-from ahop.indexes.reranking import Index, lifted
-from ahop.liftings.lift import lift
+from ahop import lift
+from ahop.indexes import ExactEngine, FaissEngine, Index, lifted
 from benchmarks._large import CANDIDATES, PAIRS, QUERIES, index_bytes, structured
 from benchmarks.measuring import medians, timed
 

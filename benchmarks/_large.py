@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ahop.indexes.reranking import Index
+from ahop.indexes import Index
 
 DIMENSIONS, PAIRS, QUERIES = 64, 512, 1000
 CANDIDATES = 100

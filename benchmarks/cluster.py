@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import ray
 import torch
 from ray.cluster_utils import Cluster as Nodes
 from torch import Tensor
 
 import ahop
-from ahop import _optional
 from ahop.cluster import Cluster, LocalCluster, Matched, ShardOptions, Timeouts, connect, recall_dataset
 from ahop.errors import UnavailableError
 from ahop.stores import Store, create_store, open_store
@@ -60,7 +62,7 @@ def measured(full: bool) -> dict[str, object]:
 
 
 def of_nodes(folder: Path, repeats: int) -> dict[str, object]:
-    ray, two = _optional.ray(), two_nodes()
+    two = two_nodes()
     head, other = two
     try:
         store, queries = stored(folder)
@@ -94,7 +96,7 @@ def two_nodes() -> tuple[Any, Any]:
     room = {"num_cpus": 8, "object_store_memory": 2 * 10**8}
     head = Nodes(initialize_head=True, head_node_args={**room, "include_dashboard": False, "_system_config": HEALTH})
     other = head.add_node(wait=True, **room)
-    _optional.ray().init(address=head.address, log_to_driver=False, configure_logging=False)
+    ray.init(address=head.address, log_to_driver=False, configure_logging=False)
     return head, other
 
 
@@ -169,7 +171,6 @@ def disturb(cluster: Cluster, queries: Tensor, disturbance: Callable[[], object]
 
 def of_batch(folder: Path) -> dict[str, object]:
     """A job in a process that is killed in the middle, and the same job again."""
-    arrow, parquet = _optional.pyarrow(), _optional.parquet()
     generator = torch.Generator().manual_seed(0)
     patterns = 2 * torch.rand(SMALL, NARROW, generator=generator) - 1
     memory = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity(), ahop.Softmax(beta=50.0))

@@ -13,14 +13,14 @@ def measure(full: bool) -> dict[str, object]:
     memory = ahop.zoo.a_hop(patterns)
     fitted: dict[str, ahop.AssociativeMemory] = {}
 
-    def by(name: str, solver: ahop.ConvexSolver | ahop.AdamSolver) -> None:
+    def by(name: str, solver: ahop.fitting.ConvexSolver | ahop.fitting.AdamSolver) -> None:
         fitted[name] = ahop.fit(memory, pairs=pairs, solver=solver, progress=False)
 
     seconds = medians(
         {
             # Without its smoothness pull, so that both minimize the same loss.
-            "convex": lambda: by("convex", ahop.ConvexSolver(smoothness=0.0, tolerance=1e-5)),
-            "adam": lambda: by("adam", ahop.AdamSolver()),
+            "convex": lambda: by("convex", ahop.fitting.ConvexSolver(smoothness=0.0, tolerance=1e-5)),
+            "adam": lambda: by("adam", ahop.fitting.AdamSolver()),
         },
         repeats=3 if full else 1,
     )
@@ -35,6 +35,6 @@ def measure(full: bool) -> dict[str, object]:
     }
 
 
-def _report(memory: ahop.AssociativeMemory) -> ahop.SolverReport:
-    assert isinstance(memory.report, ahop.SolverReport)
+def _report(memory: ahop.AssociativeMemory) -> ahop.report.SolverReport:
+    assert isinstance(memory.report, ahop.report.SolverReport)
     return memory.report

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ahop.kernels import native
-from ahop.nn import Hopfield, HopfieldPooling
-from ahop.nn.base import Layer
+from ahop.nn import Hopfield, HopfieldPooling, Layer
 from benchmarks.measuring import medians
 
 BATCH, HEADS, HEAD_SIZE, PATTERNS, QUERIES = 32, 8, 64, 128, 16

@@ -7,7 +7,8 @@ from torch import Tensor
 
 import ahop
 from ahop.kernels import native
-from ahop.similarities.additive import AdditiveSimilarity, hats
+from ahop.similarities import AdditiveSimilarity
+from ahop.similarities.additive import hats
 from benchmarks.measuring import medians
 
 COUNT, DIMENSIONS = 20_000, 64

@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.indexes.build import tune
-from ahop.indexes.engines.exact import COLUMNS, ROWS, ExactEngine
-from ahop.indexes.reranking import Index, lifted
-from ahop.liftings.lift import lift
+from ahop import lift
+from ahop.indexes import ExactEngine, Index, lifted, tune
 from benchmarks._growth import growth
 from benchmarks._large import CANDIDATES, DIMENSIONS, PAIRS, QUERIES, index_bytes, structured, uniform
 from benchmarks.footprint import threads
@@ -22,6 +20,8 @@ from benchmarks.measuring import medians, timed
 COUNT = 1_000_000
 # Of the origins that an exhaustive search finds, the share that an index must bring: more than the .99 to be shown, as
 # 256 queries tell it no better than that.
+# Rows and columns of one block of the bare matrix product, as the exact engine has them.
+ROWS, COLUMNS = 128, 32768
 TARGET = 0.995
 # Rows that are added to tell what adding one costs.
 ADDED = 10_000

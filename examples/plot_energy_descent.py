@@ -25,12 +25,12 @@ plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes
 angles = torch.arange(6) * torch.pi / 3 + 0.3
 patterns = 3 * torch.stack([angles.cos(), angles.sin()], dim=1)
 shift = torch.tensor([1.7, 0.9])
-variant = ahop.ComposedVariant([ahop.BiasedVariant(shift), ahop.NoisyVariant(0.15)])
+variant = ahop.variants.ComposedVariant([ahop.variants.BiasedVariant(shift), ahop.NoisyVariant(0.15)])
 pairs = variant.sample(patterns, 24, seed=1)
 
 m_hop = ahop.zoo.m_hop(patterns)
-debiased = ahop.AssociativeMemory(patterns, ahop.optimal_for_biased(shift))
-rules = {"M-Hop": (m_hop, ahop.Readout()), "De-biased": (debiased, ahop.DebiasedReadout.of(debiased))}
+debiased = ahop.AssociativeMemory(patterns, ahop.similarities.optimal_for_biased(shift))
+rules = {"M-Hop": (m_hop, ahop.dynamics.Readout()), "De-biased": (debiased, ahop.dynamics.DebiasedReadout.of(debiased))}
 paths = {name: ahop.iterate(memory, pairs.queries, rule) for name, (memory, rule) in rules.items()}
 
 # %%
@@ -44,7 +44,7 @@ grid = torch.cartesian_prod(ticks, ticks)
 heights = [0, 0.15, 0.4, 0.8, 1.4, 2.2, 3.2, 4.5, 6, 8, 10.5, 13.5, 17]
 
 
-def draw(axis: Axes, memory: ahop.AssociativeMemory, path: ahop.Trajectory) -> torch.Tensor:
+def draw(axis: Axes, memory: ahop.AssociativeMemory, path: ahop.dynamics.Trajectory) -> torch.Tensor:
     with torch.no_grad():
         energies = memory.energy(grid).reshape(len(ticks), len(ticks)).T
     levels = [float(energies.min()) + height for height in heights]
@@ -69,7 +69,9 @@ for rest, answer in zip(paths["De-biased"].states[-1], paths["De-biased"].answer
 figure.supxlabel("stars: stored patterns      circles: queries      dark: low energy", fontsize=10)
 plt.show()
 
-print(f"Bayes ceiling, the best that any method can do on average: {ahop.bayes_accuracy(patterns, variant):.3f}")
+print(
+    f"Bayes ceiling, the best that any method can do on average: {ahop.criteria.bayes_accuracy(patterns, variant):.3f}"
+)
 
 # %%
 # The energy along the way

@@ -51,7 +51,7 @@ total_a, total_b = euclidean(patterns, query[None])[0].tolist()
 print(f"similarity to A: {total_a:.2f}, to B: {total_b:.2f} (larger is closer)")
 
 per_dimension = euclidean.per_dimension(patterns, query[None])[0].sort(-1, descending=True).values
-footprints = ahop.footprint(euclidean, patterns, query[None])[0]
+footprints = ahop.similarities.footprint(euclidean, patterns, query[None])[0]
 sizes = torch.arange(1, 26)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
@@ -79,8 +79,8 @@ stored = 2 * torch.rand(256, 64, generator=generator) - 1
 sizes = torch.arange(1, 65)
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), layout="constrained", sharey=True)
 for axis, rate in zip(axes, [0.2, 0.4, 0.6], strict=True):
-    pairs = ahop.MaskedVariant(rate).sample(stored, 100, seed=0)
-    every = ahop.footprint(euclidean, stored, pairs.queries)
+    pairs = ahop.variants.MaskedVariant(rate).sample(stored, 100, seed=0)
+    every = ahop.similarities.footprint(euclidean, stored, pairs.queries)
     is_origin = torch.nn.functional.one_hot(pairs.origins, len(stored)).bool()
     for values, color, name in [(every[is_origin], A_COLOR, "its origin"), (every[~is_origin], GRAY, "the others")]:
         low, middle, high = values.quantile(torch.tensor([0.05, 0.5, 0.95]), dim=0)

@@ -23,7 +23,7 @@ BLUE, ORANGE, GRAY, PALE = "#1b5e8c", "#c8702a", "#7d838c", "#c3c8cf"
 plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11})
 
 patterns = 2 * torch.rand(256, 64, generator=torch.Generator().manual_seed(0)) - 1
-distance = ahop.AssociativeMemory(patterns, ahop.FootprintSimilarity(ahop.EuclideanSimilarity(), 64))
+distance = ahop.AssociativeMemory(patterns, ahop.similarities.FootprintSimilarity(ahop.EuclideanSimilarity(), 64))
 ranks = torch.arange(1, 65)
 
 
@@ -36,7 +36,7 @@ def influence(memory: ahop.AssociativeMemory, queries: torch.Tensor) -> torch.Te
 figure, axes = plt.subplots(1, 3, figsize=(9.4, 3.2), layout="constrained", sharey=True)
 for axis, mask in zip(axes, [0.2, 0.4, 0.6], strict=True):
     masked = ahop.MixedVariant(mask=mask, noise=0.3, bias=0.0)
-    solver = ahop.ConvexSolver(smoothness=5.0)
+    solver = ahop.fitting.ConvexSolver(smoothness=5.0)
     learned = ahop.fit(distance, variant=masked, solver=solver, samples=512, progress=False)
     queries = masked.sample(patterns, 200, seed=1).queries
     axis.fill_between(ranks, influence(distance, queries), color=PALE, lw=0, label="distance")
@@ -66,7 +66,7 @@ variant = ahop.MixedVariant(mask=0.4, noise=0.45, bias=0.45)
 
 
 def fit_debiased(pairs: tuple[torch.Tensor, torch.Tensor]) -> ahop.AssociativeMemory:
-    shifted = ahop.AssociativeMemory(patterns, ahop.UnifiedSimilarity(64))
+    shifted = ahop.AssociativeMemory(patterns, ahop.similarities.UnifiedSimilarity(64))
     shift = ahop.fit(shifted, pairs=pairs, progress=False).similarity
     footprint = ahop.AdaptiveSimilarity(64, bases=[shift])
     return ahop.fit(ahop.AssociativeMemory(patterns, footprint), pairs=pairs, progress=False)
@@ -90,10 +90,10 @@ print(debiased[-1].report)
 
 
 def accuracy(memory: ahop.AssociativeMemory) -> float:
-    return ahop.retrieval_accuracy(memory, variant, queries=1000)
+    return ahop.criteria.retrieval_accuracy(memory, variant, queries=1000)
 
 
-ceiling = ahop.bayes_accuracy(patterns, variant, queries=1000)
+ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=1000)
 bars = {
     "U-Hop": accuracy(ahop.zoo.u_hop(patterns)),
     "M-Hop": accuracy(ahop.zoo.m_hop(patterns)),

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 import ahop
-from ahop.similarities.base import LinearSimilarity
+from ahop.similarities import LinearSimilarity
 
 
 class UnsortedSimilarity(LinearSimilarity):

@@ -166,8 +166,8 @@ EXPERIMENT = Experiment(
     notes=(
         "After each flip the memory is loaded and asked; the store is opened and asked without and with a filter, and "
         "by its index. `refused`: an error of ahop. `same`: the answers are those before the flip, as the bit says "
-        "nothing, or the index was built anew. Wrong would be `different` answers, `lost` rows that were acknowledged, a "
-        "`strange_error` that is none of ahop's, or the `abort` of the process. The quick form has 400 flips of each."
+        "nothing, or the index was built anew. Wrong would be `different` answers, `lost` rows that were acknowledged, "
+        "a `strange_error` that is none of ahop's, or the `abort` of the process. The quick form has 400 flips of each."
     ),
 )
 

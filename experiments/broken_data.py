@@ -46,7 +46,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     variant = BrokenVariant(table, missing, garbage, bias, seed)
     pairs = variant.sample(table, PAIRS, seed)
     test = variant.sample(table, QUERIES, seed_of_test(seed))
-    ceiling = ahop.bayes_accuracy(table, variant, QUERIES, seed_of_test(seed))
+    ceiling = ahop.criteria.bayes_accuracy(table, variant, QUERIES, seed_of_test(seed))
     rows = [
         {**cell, "model": name, "accuracy": hit_rate(found, test.origins), "bayes": ceiling, "chosen": None}
         for name, found in _peers(table, pairs, test.queries, has_gaps=missing > 0).items()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.variants.base import Variant
+from ahop.variants import Variant
 from experiments.corruptions import BLOCK, BrokenVariant
 from experiments.data import digits_table
 from experiments.harness import Experiment, Row
@@ -70,7 +70,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
 
 def _posterior(variant: Variant, patterns: Tensor, queries: Tensor) -> Tensor:
     blocks = [queries[start : start + BLOCK] for start in range(0, len(queries), BLOCK)]
-    return torch.cat([ahop.log_posterior(variant, patterns, block).exp() for block in blocks])
+    return torch.cat([ahop.variants.log_posterior(variant, patterns, block).exp() for block in blocks])
 
 
 def _row(confidence: Tensor, right: Tensor) -> Row:

@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 import torch
 from torch import Generator, Tensor
 
-from ahop.variants.base import Variant
+from ahop.variants import Variant
 
 Corrupt: TypeAlias = Callable[[Tensor, Generator, int], Tensor]
 

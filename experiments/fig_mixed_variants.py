@@ -46,7 +46,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     patterns = uniform_patterns(cell["count"], 64, seed)
     variant = ahop.MixedVariant(cell["mask"], cell["noise"], cell["bias"], signs="per_query")
     pairs = variant.sample(patterns, 300 if quick else 600, seed=10_000 + seed)
-    ceiling = ahop.bayes_accuracy(patterns, variant, queries=300, seed=10_000 + seed)
+    ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=300, seed=10_000 + seed)
     models = {
         "M-Hop": ahop.zoo.m_hop(patterns),
         "U-Hop": ahop.zoo.u_hop(patterns),

@@ -43,14 +43,14 @@ def k_hop(patterns: Tensor, seed: int, epochs: int) -> ahop.AssociativeMemory:
     memory = ahop.zoo.k_hop(patterns, ahop.Softmax(), seed=seed)
     return ahop.fit(
         memory,
-        solver=ahop.SeparationSolver(epochs=epochs, patterns=512, learning_rate=0.64 / patterns.shape[1]),
+        solver=ahop.fitting.SeparationSolver(epochs=epochs, patterns=512, learning_rate=0.64 / patterns.shape[1]),
         progress=False,
     )
 
 
 def k2_hop(patterns: Tensor, variant: ahop.MixedVariant, seed: int, epochs: int) -> ahop.AssociativeMemory:
     """K-Hop with its kernel fitted from fresh pairs by the loss of A-Hop."""
-    solver = ahop.AdamSolver(epochs=epochs, learning_rate=0.064 / patterns.shape[1])
+    solver = ahop.fitting.AdamSolver(epochs=epochs, learning_rate=0.064 / patterns.shape[1])
     memory = ahop.zoo.k2_hop(patterns, ahop.Softmax())
     return ahop.fit(memory, variant=variant, solver=solver, samples=512, seed=seed, progress=False)
 
@@ -59,7 +59,7 @@ def a_hop(
     patterns: Tensor, variant: ahop.MixedVariant, seed: int, samples: int, tolerance: float = 5e-4
 ) -> ahop.AssociativeMemory:
     """The paper's A-Hop: footprints of distance and dot product with shared weights, at its convex optimum."""
-    solver = ahop.ConvexSolver(tolerance=tolerance)
+    solver = ahop.fitting.ConvexSolver(tolerance=tolerance)
     memory = ahop.zoo.a_hop(patterns)
     return ahop.fit(memory, variant=variant, solver=solver, samples=samples, seed=seed, progress=False)
 

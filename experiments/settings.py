@@ -50,7 +50,7 @@ class Setting:
             patterns,
             pairs=variant.sample(patterns, pairs or self.pairs, seed),
             test=variant.sample(patterns, count, seed_of_test(seed)),
-            bayes=ahop.bayes_accuracy(patterns, variant, count, seed_of_test(seed)),
+            bayes=ahop.criteria.bayes_accuracy(patterns, variant, count, seed_of_test(seed)),
         )
 
 

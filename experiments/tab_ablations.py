@@ -48,7 +48,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     variant = ahop.MixedVariant(difficulty, difficulty, difficulty, signs="per_query")
     pairs = variant.sample(patterns, 128 if quick else 512, seed)
     test = variant.sample(patterns, 300 if quick else 1000, 10_000 + seed)
-    ceiling = ahop.bayes_accuracy(patterns, variant, queries=400, seed=10_000 + seed)
+    ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=400, seed=10_000 + seed)
     sorted_memory = ahop.zoo.a_hop(patterns)
     unsorted_memory = ahop.AssociativeMemory(patterns, UnsortedSimilarity(DIMENSIONS))
     triangle, identity = torch.ones(DIMENSIONS, DIMENSIONS).tril(), torch.eye(DIMENSIONS)
@@ -97,7 +97,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     ]
 
 
-def _row(cell: Row, name: str, solver: str, outcome: ahop.Evaluation, ceiling: float) -> Row:
+def _row(cell: Row, name: str, solver: str, outcome: ahop.criteria.Evaluation, ceiling: float) -> Row:
     return {
         **cell,
         "ablation": name,

@@ -22,9 +22,9 @@ def run(cell: Row, quick: bool) -> list[Row]:
     patterns = uniform_patterns(2048, 64, seed)
     variant = ahop.MixedVariant(difficulty, difficulty, difficulty, signs="constant", seed=seed)
     pairs = variant.sample(patterns, 400 if quick else 1000, seed=10_000 + seed)
-    ceiling = ahop.bayes_accuracy(patterns, variant, queries=400, seed=10_000 + seed)
+    ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=400, seed=10_000 + seed)
     samples = 512 if quick else 1024
-    unified = ahop.AssociativeMemory(patterns, ahop.UnifiedSimilarity(64))
+    unified = ahop.AssociativeMemory(patterns, ahop.similarities.UnifiedSimilarity(64))
     models = {
         "M-Hop": ahop.zoo.m_hop(patterns),
         "K2-Hop": k2_hop(patterns, variant, seed, epochs=60 if quick else 200),

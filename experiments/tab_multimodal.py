@@ -64,7 +64,7 @@ def _fitted(name: str, patterns: Tensor, pairs: ahop.Pairs) -> ahop.AssociativeM
         return ahop.zoo.m_hop(patterns)
     if name == "A-Hop":
         return ahop.fit(ahop.zoo.a_hop(patterns), pairs=pairs, progress=False)
-    solver = ahop.AdamSolver(epochs=200, learning_rate=1e-3)
+    solver = ahop.fitting.AdamSolver(epochs=200, learning_rate=1e-3)
     return ahop.fit(ahop.zoo.k2_hop(patterns, ahop.Softmax()), pairs=pairs, solver=solver, progress=False)
 
 
@@ -77,8 +77,8 @@ def _heard(memory: ahop.AssociativeMemory, sounds: Tensor, pairs: ahop.Pairs, se
 
 def _ceiling(sights: Tensor, sounds: Tensor, seed: int) -> float:
     """Both phases at their own Bayes limit: no chain of two retrievals can be right more often."""
-    one = ahop.bayes_accuracy(sights, SIGHT, queries=500, seed=10_000 + seed)
-    two = ahop.bayes_accuracy(sounds, SOUND, queries=500, seed=20_000 + seed)
+    one = ahop.criteria.bayes_accuracy(sights, SIGHT, queries=500, seed=10_000 + seed)
+    two = ahop.criteria.bayes_accuracy(sounds, SOUND, queries=500, seed=20_000 + seed)
     return one * two
 
 

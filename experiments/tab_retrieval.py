@@ -64,7 +64,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     variant = ahop.MixedVariant(difficulty, difficulty, difficulty, signs="per_query")
     size = QUICK if quick else SIZES[dataset, difficulty]
     pairs = variant.sample(patterns, size.queries, seed=10_000 + seed)
-    ceiling = ahop.bayes_accuracy(patterns, variant, queries=size.ceiling, seed=10_000 + seed)
+    ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=size.ceiling, seed=10_000 + seed)
     adaptive = a_hop(patterns, variant, seed, size.pairs)
     models: dict[str, Retriever] = {
         "M-Hop": ahop.zoo.m_hop(patterns),

@@ -52,7 +52,7 @@ def _fixed(patterns: Tensor) -> dict[str, ahop.AssociativeMemory]:
     unit = patterns / patterns.norm(dim=-1, keepdim=True)
     return {
         "euclidean": ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity()),
-        "manhattan": ahop.AssociativeMemory(patterns, ahop.ManhattanSimilarity()),
+        "manhattan": ahop.AssociativeMemory(patterns, ahop.similarities.ManhattanSimilarity()),
         "dot": ahop.AssociativeMemory(patterns, ahop.DotSimilarity()),
         "cosine": ahop.AssociativeMemory(unit, ahop.DotSimilarity()),
     }

@@ -37,7 +37,7 @@ def shaken(part: Part, seed: int = 0) -> Part:
 
 
 def three_bases() -> list[DecomposableSimilarity]:
-    return [ahop.EuclideanSimilarity(), ahop.DotSimilarity(), ahop.ManhattanSimilarity()]
+    return [ahop.EuclideanSimilarity(), ahop.DotSimilarity(), ahop.similarities.ManhattanSimilarity()]
 
 
 # What is learned by other ways than gradients has buffers for its numbers: these, too, have left their start.
@@ -60,9 +60,9 @@ def _move_missingness(missingness: Missingness, generator: torch.Generator) -> N
 
 def moved_mixture(
     dimensions: int, signs: bool = False, seed: int = 0, missing_is_informative: bool = True
-) -> ahop.MixtureVariant:
+) -> ahop.variants.MixtureVariant:
     generator = torch.Generator().manual_seed(seed)
-    variant = ahop.MixtureVariant(dimensions, signs)
+    variant = ahop.variants.MixtureVariant(dimensions, signs)
     variant.gain.copy_(_uniform(variant.gain, 0.8, 1.2, generator))
     variant.bias.copy_(0.5 * torch.randn(dimensions, generator=generator))
     variant.std.copy_(_uniform(variant.std, 0.2, 1.0, generator))
@@ -79,9 +79,9 @@ def moved_mixture(
     return variant
 
 
-def moved_nuisance(dimensions: int) -> ahop.NuisanceVariant:
+def moved_nuisance(dimensions: int) -> ahop.variants.NuisanceVariant:
     generator = torch.Generator().manual_seed(0)
-    variant = ahop.NuisanceVariant(dimensions, rank=2)
+    variant = ahop.variants.NuisanceVariant(dimensions, rank=2)
     variant.bias.copy_(0.5 * torch.randn(dimensions, generator=generator))
     variant.std.copy_(_uniform(variant.std, 0.2, 1.0, generator))
     variant.directions.copy_(0.4 * torch.randn(variant.directions.shape, generator=generator))
@@ -93,9 +93,9 @@ def moved_nuisance(dimensions: int) -> ahop.NuisanceVariant:
 
 def moved_additive(
     dimensions: int, rank: int = 1, seed: int = 0, missing_is_informative: bool = True
-) -> ahop.AdditiveSimilarity:
+) -> ahop.similarities.AdditiveSimilarity:
     generator = torch.Generator().manual_seed(seed)
-    similarity = ahop.AdditiveSimilarity(dimensions, query_knots=7, pattern_knots=5, rank=rank)
+    similarity = ahop.similarities.AdditiveSimilarity(dimensions, query_knots=7, pattern_knots=5, rank=rank)
     similarity.query_places.copy_(_rising(similarity.query_places, generator))
     similarity.pattern_places.copy_(_rising(similarity.pattern_places, generator))
     similarity.mixing.copy_(torch.randn(similarity.mixing.shape, generator=generator))
@@ -108,26 +108,30 @@ def moved_additive(
     return similarity
 
 
-def moved_debiased(base: DecomposableSimilarity, dimensions: int) -> ahop.DebiasedSimilarity:
-    similarity = ahop.DebiasedSimilarity(base, dimensions)
+def moved_debiased(base: DecomposableSimilarity, dimensions: int) -> ahop.similarities.DebiasedSimilarity:
+    similarity = ahop.similarities.DebiasedSimilarity(base, dimensions)
     similarity.bias.copy_(torch.randn(dimensions, generator=torch.Generator().manual_seed(0)))
     return similarity
 
 
-def evidence(dimensions: int, signs: bool = False, missing_is_informative: bool = True) -> ahop.EvidenceSimilarity:
-    return ahop.EvidenceSimilarity(moved_mixture(dimensions, signs, missing_is_informative=missing_is_informative))
+def evidence(
+    dimensions: int, signs: bool = False, missing_is_informative: bool = True
+) -> ahop.likelihood.EvidenceSimilarity:
+    return ahop.likelihood.EvidenceSimilarity(
+        moved_mixture(dimensions, signs, missing_is_informative=missing_is_informative)
+    )
 
 
-def moved_aligned(base: Similarity, dimensions: int) -> ahop.AlignedSimilarity:
+def moved_aligned(base: Similarity, dimensions: int) -> ahop.similarities.AlignedSimilarity:
     generator = torch.Generator().manual_seed(0)
-    similarity = ahop.AlignedSimilarity(base, dimensions)
+    similarity = ahop.similarities.AlignedSimilarity(base, dimensions)
     similarity.offset.copy_(torch.randn(dimensions, generator=generator))
     similarity.gain.copy_(_uniform(similarity.gain, 0.5, 1.5, generator))
     return similarity
 
 
-def pool(*members: Similarity) -> ahop.PooledSimilarity:
-    similarity = ahop.PooledSimilarity(members)
+def pool(*members: Similarity) -> ahop.similarities.PooledSimilarity:
+    similarity = ahop.similarities.PooledSimilarity(members)
     similarity.weights.copy_(torch.linspace(0.4, 1.6, len(members)))
     return similarity
 
@@ -138,18 +142,18 @@ def bounded_products(patterns: Tensor, queries: Tensor) -> Tensor:
 
 
 TRANSFORMS: dict[str, Transform] = {
-    "snv": ahop.SNVTransform(),
-    "differences": ahop.DifferenceTransform(),
-    "power": ahop.PowerTransform(-3.0, 2.0, 1.5),
-    "root, gaps at zero": ahop.PowerTransform(-1.0, 2.0, 0.5, missing=0.0),
-    "logarithm": ahop.LogTransform(-4.0, 1.0),
-    "logarithm, gaps at zero": ahop.LogTransform(-0.5, 0.5, missing=0.0),
-    "ranks": ahop.RankTransform(),
+    "snv": ahop.transforms.SNVTransform(),
+    "differences": ahop.transforms.DifferenceTransform(),
+    "power": ahop.transforms.PowerTransform(-3.0, 2.0, 1.5),
+    "root, gaps at zero": ahop.transforms.PowerTransform(-1.0, 2.0, 0.5, missing=0.0),
+    "logarithm": ahop.transforms.LogTransform(-4.0, 1.0),
+    "logarithm, gaps at zero": ahop.transforms.LogTransform(-0.5, 0.5, missing=0.0),
+    "ranks": ahop.transforms.RankTransform(),
 }
 
 
-def transformed(base: Similarity, transform: str) -> ahop.TransformedSimilarity:
-    return ahop.TransformedSimilarity(base, TRANSFORMS[transform])
+def transformed(base: Similarity, transform: str) -> ahop.similarities.TransformedSimilarity:
+    return ahop.similarities.TransformedSimilarity(base, TRANSFORMS[transform])
 
 
 # (dimensions, patterns) -> similarity
@@ -158,22 +162,28 @@ SimilarityFactory = Callable[[int, int], Similarity]
 SIMILARITIES: dict[str, SimilarityFactory] = {
     "dot": lambda d, n: ahop.DotSimilarity(),
     "euclidean": lambda d, n: ahop.EuclideanSimilarity(),
-    "manhattan": lambda d, n: ahop.ManhattanSimilarity(),
-    "match": lambda d, n: ahop.MatchSimilarity(),
-    "unified": lambda d, n: shaken(ahop.UnifiedSimilarity(d)),
-    "footprint of euclidean": lambda d, n: shaken(ahop.FootprintSimilarity(ahop.EuclideanSimilarity(), d)),
-    "footprint of dot": lambda d, n: shaken(ahop.FootprintSimilarity(ahop.DotSimilarity(), d)),
-    "footprint of match": lambda d, n: shaken(ahop.FootprintSimilarity(ahop.MatchSimilarity(), d)),
-    "footprint of unified": lambda d, n: shaken(ahop.FootprintSimilarity(ahop.UnifiedSimilarity(d), d)),
+    "manhattan": lambda d, n: ahop.similarities.ManhattanSimilarity(),
+    "match": lambda d, n: ahop.similarities.MatchSimilarity(),
+    "unified": lambda d, n: shaken(ahop.similarities.UnifiedSimilarity(d)),
+    "footprint of euclidean": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(ahop.EuclideanSimilarity(), d)),
+    "footprint of dot": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(ahop.DotSimilarity(), d)),
+    "footprint of match": lambda d, n: shaken(
+        ahop.similarities.FootprintSimilarity(ahop.similarities.MatchSimilarity(), d)
+    ),
+    "footprint of unified": lambda d, n: shaken(
+        ahop.similarities.FootprintSimilarity(ahop.similarities.UnifiedSimilarity(d), d)
+    ),
     "adaptive": lambda d, n: shaken(ahop.AdaptiveSimilarity(d)),
-    "adaptive, one base": lambda d, n: shaken(ahop.AdaptiveSimilarity(d, [ahop.ManhattanSimilarity()])),
+    "adaptive, one base": lambda d, n: shaken(ahop.AdaptiveSimilarity(d, [ahop.similarities.ManhattanSimilarity()])),
     "adaptive, three bases": lambda d, n: shaken(ahop.AdaptiveSimilarity(d, three_bases())),
-    "isolated": lambda d, n: shaken(ahop.IsolatedSimilarity(n, d)),
-    "likelihood of noise": lambda d, n: ahop.LikelihoodSimilarity(ahop.NoisyVariant(0.5)),
-    "likelihood of a mask": lambda d, n: ahop.LikelihoodSimilarity(ahop.MaskedVariant(0.3, low=-9.0, high=9.0)),
-    "likelihood of a mixture": lambda d, n: ahop.LikelihoodSimilarity(ahop.MixedVariant(0.3, 0.5, 0.2)),
-    "likelihood of a learned mixture": lambda d, n: ahop.LikelihoodSimilarity(moved_mixture(d)),
-    "likelihood of a learned nuisance": lambda d, n: ahop.LikelihoodSimilarity(moved_nuisance(d)),
+    "isolated": lambda d, n: shaken(ahop.similarities.IsolatedSimilarity(n, d)),
+    "likelihood of noise": lambda d, n: ahop.likelihood.LikelihoodSimilarity(ahop.NoisyVariant(0.5)),
+    "likelihood of a mask": lambda d, n: ahop.likelihood.LikelihoodSimilarity(
+        ahop.variants.MaskedVariant(0.3, low=-9.0, high=9.0)
+    ),
+    "likelihood of a mixture": lambda d, n: ahop.likelihood.LikelihoodSimilarity(ahop.MixedVariant(0.3, 0.5, 0.2)),
+    "likelihood of a learned mixture": lambda d, n: ahop.likelihood.LikelihoodSimilarity(moved_mixture(d)),
+    "likelihood of a learned nuisance": lambda d, n: ahop.likelihood.LikelihoodSimilarity(moved_nuisance(d)),
     "evidence": lambda d, n: evidence(d),
     "evidence, signs": lambda d, n: evidence(d, signs=True),
     "evidence, silent gaps": lambda d, n: evidence(d, missing_is_informative=False),
@@ -183,42 +193,45 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
     "debiased euclidean": lambda d, n: moved_debiased(ahop.EuclideanSimilarity(), d),
     "debiased dot": lambda d, n: moved_debiased(ahop.DotSimilarity(), d),
     "debiased evidence": lambda d, n: moved_debiased(evidence(d), d),
-    "footprint of evidence": lambda d, n: shaken(ahop.FootprintSimilarity(evidence(d), d)),
-    "footprint of additive": lambda d, n: shaken(ahop.FootprintSimilarity(moved_additive(d), d)),
+    "footprint of evidence": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(evidence(d), d)),
+    "footprint of additive": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(moved_additive(d), d)),
     "footprint of debiased": lambda d, n: shaken(
-        ahop.FootprintSimilarity(moved_debiased(ahop.EuclideanSimilarity(), d), d)
+        ahop.similarities.FootprintSimilarity(moved_debiased(ahop.EuclideanSimilarity(), d), d)
     ),
     "adaptive, learned bases": lambda d, n: shaken(ahop.AdaptiveSimilarity(d, [evidence(d), moved_additive(d)])),
     "adaptive, debiased bases": lambda d, n: shaken(
         ahop.AdaptiveSimilarity(d, [moved_debiased(base, d) for base in (ahop.EuclideanSimilarity(), evidence(d))])
     ),
-    "isolated, learned base": lambda d, n: shaken(ahop.IsolatedSimilarity(n, d, [evidence(d)])),
-    "cosine": lambda d, n: ahop.CosineSimilarity(),
-    "correlation": lambda d, n: ahop.CorrelationSimilarity(),
-    "sorensen": lambda d, n: ahop.SorensenSimilarity(),
+    "isolated, learned base": lambda d, n: shaken(ahop.similarities.IsolatedSimilarity(n, d, [evidence(d)])),
+    "cosine": lambda d, n: ahop.similarities.CosineSimilarity(),
+    "correlation": lambda d, n: ahop.similarities.CorrelationSimilarity(),
+    "sorensen": lambda d, n: ahop.similarities.SorensenSimilarity(),
     "snv, then euclidean": lambda d, n: transformed(ahop.EuclideanSimilarity(), "snv"),
-    "differences, then correlation": lambda d, n: transformed(ahop.CorrelationSimilarity(), "differences"),
+    "differences, then correlation": lambda d, n: transformed(ahop.similarities.CorrelationSimilarity(), "differences"),
     "differences, then evidence": lambda d, n: transformed(evidence(max(1, d - 1)), "differences"),
-    "power, then cosine": lambda d, n: transformed(ahop.CosineSimilarity(), "power"),
-    "root with gaps at zero, then sorensen": lambda d, n: transformed(ahop.SorensenSimilarity(), "root, gaps at zero"),
-    "logarithm, then manhattan": lambda d, n: transformed(ahop.ManhattanSimilarity(), "logarithm"),
+    "power, then cosine": lambda d, n: transformed(ahop.similarities.CosineSimilarity(), "power"),
+    "root with gaps at zero, then sorensen": lambda d, n: transformed(
+        ahop.similarities.SorensenSimilarity(), "root, gaps at zero"
+    ),
+    "logarithm, then manhattan": lambda d, n: transformed(ahop.similarities.ManhattanSimilarity(), "logarithm"),
     "logarithm with gaps at zero, then dot": lambda d, n: transformed(ahop.DotSimilarity(), "logarithm, gaps at zero"),
     "ranks, then euclidean": lambda d, n: transformed(ahop.EuclideanSimilarity(), "ranks"),
-    "aligned sorensen": lambda d, n: moved_aligned(ahop.SorensenSimilarity(), d),
-    "aligned cosine": lambda d, n: moved_aligned(ahop.CosineSimilarity(), d),
+    "aligned sorensen": lambda d, n: moved_aligned(ahop.similarities.SorensenSimilarity(), d),
+    "aligned cosine": lambda d, n: moved_aligned(ahop.similarities.CosineSimilarity(), d),
     "aligned footprint": lambda d, n: moved_aligned(shaken(ahop.AdaptiveSimilarity(d)), d),
     "aligned evidence": lambda d, n: moved_aligned(evidence(d), d),
-    "pool of fixed metrics": lambda d, n: pool(ahop.EuclideanSimilarity(), ahop.CosineSimilarity()),
+    "pool of fixed metrics": lambda d, n: pool(ahop.EuclideanSimilarity(), ahop.similarities.CosineSimilarity()),
     "pool of learned ones": lambda d, n: pool(evidence(d), moved_additive(d)),
     "pool with an aligned and a transformed one": lambda d, n: pool(
         evidence(d),
-        moved_aligned(ahop.SorensenSimilarity(), d),
-        transformed(ahop.CosineSimilarity(), "root, gaps at zero"),
+        moved_aligned(ahop.similarities.SorensenSimilarity(), d),
+        transformed(ahop.similarities.CosineSimilarity(), "root, gaps at zero"),
     ),
     "pool with a pool and an isolated one": lambda d, n: pool(
-        pool(ahop.DotSimilarity(), ahop.CosineSimilarity()), shaken(ahop.IsolatedSimilarity(n, d))
+        pool(ahop.DotSimilarity(), ahop.similarities.CosineSimilarity()),
+        shaken(ahop.similarities.IsolatedSimilarity(n, d)),
     ),
-    "callable": lambda d, n: ahop.CallableSimilarity(bounded_products, "bounded products"),
+    "callable": lambda d, n: ahop.similarities.CallableSimilarity(bounded_products, "bounded products"),
 }
 DECOMPOSABLE = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), DecomposableSimilarity)]
 LINEAR = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), LinearSimilarity)]
@@ -230,7 +243,7 @@ SILENCE_IS_EVIDENCE = [name for name, make in SIMILARITIES.items() if make(2, 3)
 KNOWS_GAPS = {
     name
     for name, make in SIMILARITIES.items()
-    if name in SILENCE_IS_EVIDENCE or isinstance(make(2, 3), ahop.LikelihoodSimilarity)
+    if name in SILENCE_IS_EVIDENCE or isinstance(make(2, 3), ahop.likelihood.LikelihoodSimilarity)
 }
 
 # Their scores are those of their parts; what they make of them has tests of its own, in `test_members`.
@@ -239,7 +252,10 @@ MADE_OF_OTHERS = {
     for name, make in SIMILARITIES.items()
     if isinstance(
         make(2, 3),
-        ahop.TransformedSimilarity | ahop.AlignedSimilarity | ahop.PooledSimilarity | ahop.CallableSimilarity,
+        ahop.similarities.TransformedSimilarity
+        | ahop.similarities.AlignedSimilarity
+        | ahop.similarities.PooledSimilarity
+        | ahop.similarities.CallableSimilarity,
     )
 }
 
@@ -270,44 +286,50 @@ KNOWS_DIMENSIONS = {
 DISCRETE = {"match", "footprint of match", "likelihood of a mask", "ranks, then euclidean"}
 
 SEPARATIONS: list[Separation] = [
-    ahop.Power(1),
-    ahop.Power(2),
-    ahop.Power(3),
-    ahop.Exponential(),
+    ahop.separations.Power(1),
+    ahop.separations.Power(2),
+    ahop.separations.Power(3),
+    ahop.separations.Exponential(),
     ahop.Softmax(),
     ahop.Softmax(30.0),
     ahop.Softmax(2.0, floor=0.2),
-    ahop.Sparsemax(),
-    ahop.Sparsemax(5.0),
-    ahop.Entmax(),
-    ahop.Entmax(1.2, beta=4.0),
-    ahop.Entmax(1.6, learnable=True),
-    ahop.Argmax(),
+    ahop.separations.Sparsemax(),
+    ahop.separations.Sparsemax(5.0),
+    ahop.separations.Entmax(),
+    ahop.separations.Entmax(1.2, beta=4.0),
+    ahop.separations.Entmax(1.6, learnable=True),
+    ahop.separations.Argmax(),
 ]
 DISTRIBUTIONS = [separation for separation in SEPARATIONS if separation.is_distribution]
 CURVED = [
-    separation for separation in SEPARATIONS if isinstance(separation, ahop.Softmax | ahop.Sparsemax | ahop.Entmax)
+    separation
+    for separation in SEPARATIONS
+    if isinstance(separation, ahop.Softmax | ahop.separations.Sparsemax | ahop.separations.Entmax)
 ]
 
 # dimensions -> modulation
 MODULATIONS: dict[str, Callable[[int], Modulation]] = {
-    "none": lambda d: ahop.Unmodulated(),
-    "kernel": lambda d: shaken(ahop.KernelModulation(d)),
-    "narrow kernel": lambda d: shaken(ahop.KernelModulation(d, kernel_dimensions=1)),
-    "wide kernel": lambda d: shaken(ahop.KernelModulation(d, kernel_dimensions=d + 2)),
+    "none": lambda d: ahop.modulations.Unmodulated(),
+    "kernel": lambda d: shaken(ahop.modulations.KernelModulation(d)),
+    "narrow kernel": lambda d: shaken(ahop.modulations.KernelModulation(d, kernel_dimensions=1)),
+    "wide kernel": lambda d: shaken(ahop.modulations.KernelModulation(d, kernel_dimensions=d + 2)),
 }
 
-ENERGIES: list[Energy] = [ahop.FreeEnergy(), ahop.QuadraticEnergy()]
+ENERGIES: list[Energy] = [ahop.energies.FreeEnergy(), ahop.energies.QuadraticEnergy()]
 
 # dimensions -> variant
 VARIANTS: dict[str, Callable[[int], Variant]] = {
     "noise": lambda d: ahop.NoisyVariant(0.04),
     "noise, one variance each": lambda d: ahop.NoisyVariant(torch.linspace(0.1, 0.5, d)),
-    "mask": lambda d: ahop.MaskedVariant(0.3),
-    "bias": lambda d: ahop.BiasedVariant(0.25),
-    "bias, one shift each": lambda d: ahop.BiasedVariant(torch.linspace(-1.0, 1.0, d)),
-    "noise, then bias": lambda d: ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.BiasedVariant(0.5)]),
-    "noise, then mask": lambda d: ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.MaskedVariant(0.2)]),
+    "mask": lambda d: ahop.variants.MaskedVariant(0.3),
+    "bias": lambda d: ahop.variants.BiasedVariant(0.25),
+    "bias, one shift each": lambda d: ahop.variants.BiasedVariant(torch.linspace(-1.0, 1.0, d)),
+    "noise, then bias": lambda d: ahop.variants.ComposedVariant(
+        [ahop.NoisyVariant(0.1), ahop.variants.BiasedVariant(0.5)]
+    ),
+    "noise, then mask": lambda d: ahop.variants.ComposedVariant(
+        [ahop.NoisyVariant(0.1), ahop.variants.MaskedVariant(0.2)]
+    ),
     "mixture, constant signs": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2),
     "mixture, signs per query": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2, signs="per_query"),
     "mixture, noise as variance": lambda d: ahop.MixedVariant(0.4, 0.09, 0.2, reading="variance"),
@@ -315,28 +337,28 @@ VARIANTS: dict[str, Callable[[int], Variant]] = {
     "learned mixture, signs": lambda d: moved_mixture(d, signs=True),
     "learned nuisance": lambda d: moved_nuisance(d),
 }
-LEARNED_MIXTURES = [name for name, make in VARIANTS.items() if isinstance(make(2), ahop.MixtureVariant)]
+LEARNED_MIXTURES = [name for name, make in VARIANTS.items() if isinstance(make(2), ahop.variants.MixtureVariant)]
 # The rest can only be sampled.
 WITHOUT_LIKELIHOOD = {"noise, then mask"}
 
 # dimensions -> dynamics
 DYNAMICS: dict[str, Callable[[int], Dynamics]] = {
-    "readout": lambda d: ahop.Readout(),
-    "signs together": lambda d: ahop.SignDynamics(),
-    "signs one by one": lambda d: ahop.SignDynamics("one_by_one", seed=3),
-    "descent": lambda d: ahop.GradientDescent(0.2),
-    "de-biased readout": lambda d: ahop.DebiasedReadout(torch.full((d,), 0.1)),
+    "readout": lambda d: ahop.dynamics.Readout(),
+    "signs together": lambda d: ahop.dynamics.SignDynamics(),
+    "signs one by one": lambda d: ahop.dynamics.SignDynamics("one_by_one", seed=3),
+    "descent": lambda d: ahop.dynamics.GradientDescent(0.2),
+    "de-biased readout": lambda d: ahop.dynamics.DebiasedReadout(torch.full((d,), 0.1)),
 }
 
 SOLVERS: dict[str, Solver] = {
-    "convex": ahop.ConvexSolver(),
-    "adam": ahop.AdamSolver(epochs=20, learning_rate=0.05),
-    "separation": ahop.SeparationSolver(epochs=20),
+    "convex": ahop.fitting.ConvexSolver(),
+    "adam": ahop.fitting.AdamSolver(epochs=20, learning_rate=0.05),
+    "separation": ahop.fitting.SeparationSolver(epochs=20),
 }
 
 
-def moved_detector() -> ahop.UnknownDetector:
-    detector = ahop.UnknownDetector(0.1)
+def moved_detector() -> ahop.unknown.UnknownDetector:
+    detector = ahop.unknown.UnknownDetector(0.1)
     detector.center.copy_(torch.tensor([1.0, 2.0, -1.0, 0.5]))
     detector.scale.copy_(torch.tensor([2.0, 1.0, 3.0, 0.5]))
     detector.slopes.copy_(torch.tensor([1.0, 2.0, -0.5, 0.2]))

@@ -24,18 +24,22 @@ def score_of(addends: Addends, similarity: Similarity, row: int, pattern: Tensor
         return descending @ rank_weights_of(subspace_weights).to(descending)
 
     match similarity:
-        case ahop.CosineSimilarity() | ahop.CorrelationSimilarity() | ahop.SorensenSimilarity():
+        case (
+            ahop.similarities.CosineSimilarity()
+            | ahop.similarities.CorrelationSimilarity()
+            | ahop.similarities.SorensenSimilarity()
+        ):
             shared = ~pattern.isnan() & ~query.isnan()
             return similarity.forward(pattern[shared].unsqueeze(0), query[shared].unsqueeze(0)).squeeze()
-        case ahop.AlignedSimilarity():
+        case ahop.similarities.AlignedSimilarity():
             return score_of(addends, similarity.base, row, pattern, (query - similarity.offset) / similarity.gain)
-        case ahop.FootprintSimilarity():
+        case ahop.similarities.FootprintSimilarity():
             return ranked(similarity.base, similarity.weights)
         case ahop.AdaptiveSimilarity():
             parts = [part for part in similarity.footprints if isinstance(part, FootprintSimilarity)]
             terms = [ranked(part.base, part.weights) for part in parts]
             return (similarity.betas.to(pattern) * torch.stack(terms)).sum()
-        case ahop.IsolatedSimilarity():
+        case ahop.similarities.IsolatedSimilarity():
             bases = [base for base in similarity.bases if isinstance(base, DecomposableSimilarity)]
             return torch.stack([ranked(base, similarity.weights[k, row]) for k, base in enumerate(bases)]).sum()
     return addends(similarity, pattern, query).sum()

@@ -264,6 +264,6 @@ def test_a_pool_is_fitted_to_groups_too(tmp_path: Path) -> None:
     fitted = ahop.fit(
         kinds.patterns, pairs=pairs, groups=names, similarity=(), candidates=[left, right], progress=False
     )
-    assert isinstance(fitted.similarity, ahop.PooledSimilarity)
+    assert isinstance(fitted.similarity, ahop.similarities.PooledSimilarity)
     assert fitted.model.group_names == ["device 0", "device 1"]
     assert kinds.found(fitted) > kinds.found(fitted, with_groups=False) + 0.1

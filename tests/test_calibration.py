@@ -268,7 +268,7 @@ def crowded(count: int) -> Tensor:
 def test_the_closest_and_some_others_weigh_what_all_weigh(make: Callable[[int], Tensor], beta: float) -> None:
     patterns, variant = make(20_000), ahop.MixedVariant(0.3, 0.3, 0.3)
     pairs = variant.sample(patterns, 64, seed=1)
-    judge = ahop.LikelihoodSimilarity(variant)
+    judge = ahop.likelihood.LikelihoodSimilarity(variant)
     near = ahop.EuclideanSimilarity()
     negatives = hard_negatives(patterns, pairs.origins, pairs.queries, near, [judge] * 64, seed=0)
     scores = judge(patterns, pairs.queries).double()

@@ -213,9 +213,17 @@ def test_a_pattern_may_be_impossible_beforehand() -> None:
         (lambda wrong: ahop.AssociativeMemory(PATTERNS, modulation=wrong), "none", "kind Modulation; got str"),
         (lambda wrong: ahop.AssociativeMemory(PATTERNS, energy=wrong), ahop.Softmax(), "kind Energy; got Softmax"),
         (lambda wrong: ahop.AdaptiveSimilarity(3, [wrong]), ahop.Softmax(), "`bases` must be of the kind Decomposable"),
-        (lambda wrong: ahop.FootprintSimilarity(wrong, 3), ahop.AdaptiveSimilarity(3), "`base` must be of the kind"),
-        (lambda wrong: ahop.ComposedVariant([wrong]), 3, "`parts` must be of the kind Variant; got int"),
-        (lambda wrong: ahop.LikelihoodSimilarity(wrong), None, "`variant` must be of the kind Variant; got NoneType"),
+        (
+            lambda wrong: ahop.similarities.FootprintSimilarity(wrong, 3),
+            ahop.AdaptiveSimilarity(3),
+            "`base` must be of the kind",
+        ),
+        (lambda wrong: ahop.variants.ComposedVariant([wrong]), 3, "`parts` must be of the kind Variant; got int"),
+        (
+            lambda wrong: ahop.likelihood.LikelihoodSimilarity(wrong),
+            None,
+            "`variant` must be of the kind Variant; got NoneType",
+        ),
     ],
 )
 def test_parts_of_the_wrong_kind_are_refused(
@@ -229,14 +237,14 @@ def test_parts_of_the_wrong_kind_are_refused(
     ("similarity", "modulation"),
     [
         (ahop.AdaptiveSimilarity(4), None),
-        (ahop.UnifiedSimilarity(1), None),
-        (ahop.IsolatedSimilarity(4, 3), None),
-        (None, ahop.KernelModulation(2, 3)),
+        (ahop.similarities.UnifiedSimilarity(1), None),
+        (ahop.similarities.IsolatedSimilarity(4, 3), None),
+        (None, ahop.modulations.KernelModulation(2, 3)),
     ],
     ids=repr,
 )
 def test_parts_made_for_other_patterns_are_refused(
-    similarity: ahop.AdaptiveSimilarity | None, modulation: ahop.KernelModulation | None
+    similarity: ahop.AdaptiveSimilarity | None, modulation: ahop.modulations.KernelModulation | None
 ) -> None:
     with pytest.raises(ShapeError, match="must be made for 3 patterns of 3 dimensions, as the memory stores; got"):
         ahop.AssociativeMemory(PATTERNS, similarity, modulation=modulation)

@@ -58,7 +58,7 @@ def memory(kind: str) -> ahop.AssociativeMemory:
     if kind == "footprint":
         return ahop.AssociativeMemory(stored)
     if kind == "sparse":
-        return ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity(), ahop.Sparsemax(beta=5.0))
+        return ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity(), ahop.separations.Sparsemax(beta=5.0))
     similarity = "mixture" if kind == "mixture" else "euclidean"
     pairs = ahop.MixedVariant(0.2, 0.1, 0.1).sample(stored, 64, seed=1)
     fitted = ahop.fit(stored, pairs=pairs, similarity=similarity, progress=False)

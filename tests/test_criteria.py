@@ -61,29 +61,29 @@ def test_neighbors_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_answer_within_epsilon_of_any_pattern_is_retrieved() -> None:
     patterns = torch.tensor([[0.0, 0.0], [10.0, 0.0]])
     answers = torch.tensor([[0.0, 1.0], [10.0, 3.0], [10.0, 0.0]])
-    assert ahop.epsilon_retrieved(answers, patterns, 1.0).tolist() == [True, False, True]
-    assert ahop.epsilon_retrieved(answers, patterns, 0.0).tolist() == [False, False, True]
-    assert ahop.epsilon_retrieved(answers[:0], patterns, 1.0).shape == (0,)
+    assert ahop.criteria.epsilon_retrieved(answers, patterns, 1.0).tolist() == [True, False, True]
+    assert ahop.criteria.epsilon_retrieved(answers, patterns, 0.0).tolist() == [False, False, True]
+    assert ahop.criteria.epsilon_retrieved(answers[:0], patterns, 1.0).shape == (0,)
     with pytest.raises(InvalidValueError, match="`epsilon` must be zero or larger"):
-        ahop.epsilon_retrieved(answers, patterns, -1.0)
+        ahop.criteria.epsilon_retrieved(answers, patterns, -1.0)
 
 
 @given(case=problems)
 def test_an_answer_is_correct_if_it_is_nearest_to_the_most_probable_pattern(case: Problem) -> None:
     variant = ahop.NoisyVariant(0.5)
-    best = ahop.log_posterior(variant, case.patterns, case.queries).argmax(-1)
-    assert bool(ahop.correctly_retrieved(case.patterns[best], case.queries, case.patterns, variant).all())
+    best = ahop.variants.log_posterior(variant, case.patterns, case.queries).argmax(-1)
+    assert bool(ahop.criteria.correctly_retrieved(case.patterns[best], case.queries, case.patterns, variant).all())
     if len(case.patterns) > 1:
         wrong = case.patterns[(best + 1) % len(case.patterns)]
-        assert not bool(ahop.correctly_retrieved(wrong, case.queries, case.patterns, variant).any())
+        assert not bool(ahop.criteria.correctly_retrieved(wrong, case.queries, case.patterns, variant).any())
 
 
 def test_the_prior_has_a_say_in_what_is_correct() -> None:
     patterns, queries = torch.tensor([[0.0], [1.0]]), torch.tensor([[0.4]])
     log_prior = torch.tensor([0.01, 0.99]).log()
     variant = ahop.NoisyVariant(1.0)
-    assert ahop.correctly_retrieved(patterns[:1], queries, patterns, variant).tolist() == [True]
-    assert ahop.correctly_retrieved(patterns[:1], queries, patterns, variant, log_prior).tolist() == [False]
+    assert ahop.criteria.correctly_retrieved(patterns[:1], queries, patterns, variant).tolist() == [True]
+    assert ahop.criteria.correctly_retrieved(patterns[:1], queries, patterns, variant, log_prior).tolist() == [False]
 
 
 def test_an_evaluation_counts_hits_and_measures_errors() -> None:
@@ -104,9 +104,9 @@ def test_what_was_not_observed_is_left_out_of_every_judgement() -> None:
     assert evaluation.accuracy == 1.0
     assert evaluation.error == pytest.approx(4 * 0.25 / 5)
     # Three dimensions of four are shared, and the fourth counts as their average: a distance of 1 in all.
-    assert ahop.epsilon_retrieved(answers[:1], patterns, 1.0).tolist() == [True]
-    assert ahop.epsilon_retrieved(answers[:1], patterns, 0.99).tolist() == [False]
-    assert ahop.epsilon_retrieved(answers[2:], patterns[:1], 100.0).tolist() == [False]
+    assert ahop.criteria.epsilon_retrieved(answers[:1], patterns, 1.0).tolist() == [True]
+    assert ahop.criteria.epsilon_retrieved(answers[:1], patterns, 0.99).tolist() == [False]
+    assert ahop.criteria.epsilon_retrieved(answers[2:], patterns[:1], 100.0).tolist() == [False]
 
 
 def test_an_evaluation_of_nothing_is_refused() -> None:
@@ -117,38 +117,38 @@ def test_an_evaluation_of_nothing_is_refused() -> None:
 
 def test_an_evaluation_leaves_no_gradient_behind() -> None:
     memory = ahop.AssociativeMemory(problem().patterns)
-    ahop.retrieval_accuracy(memory, ahop.NoisyVariant(0.1), queries=10)
+    ahop.criteria.retrieval_accuracy(memory, ahop.NoisyVariant(0.1), queries=10)
     assert all(parameter.grad is None for parameter in memory.parameters())
 
 
 def test_an_accuracy_is_that_of_the_pairs_of_its_seed() -> None:
     memory, variant = ahop.AssociativeMemory(problem(count=30).patterns), ahop.NoisyVariant(0.5)
     pairs = variant.sample(memory.patterns, 200, seed=7)
-    assert ahop.retrieval_accuracy(memory, variant, 200, seed=7) == ahop.evaluate(memory, pairs).accuracy
+    assert ahop.criteria.retrieval_accuracy(memory, variant, 200, seed=7) == ahop.evaluate(memory, pairs).accuracy
 
 
 @pytest.mark.parametrize(
-    "variant", [ahop.NoisyVariant(0.3), ahop.MixedVariant(0.4, 0.4, 0.4), ahop.MaskedVariant(0.6)], ids=repr
+    "variant", [ahop.NoisyVariant(0.3), ahop.MixedVariant(0.4, 0.4, 0.4), ahop.variants.MaskedVariant(0.6)], ids=repr
 )
 def test_the_bayes_accuracy_is_that_of_the_likelihood_and_no_memory_does_better(
-    variant: ahop.NoisyVariant | ahop.MixedVariant | ahop.MaskedVariant,
+    variant: ahop.NoisyVariant | ahop.MixedVariant | ahop.variants.MaskedVariant,
 ) -> None:
     patterns = 2 * torch.rand(100, 6) - 1
-    ceiling = ahop.bayes_accuracy(patterns, variant, queries=500)
-    oracle = ahop.AssociativeMemory(patterns, ahop.LikelihoodSimilarity(variant), ahop.Argmax())
-    assert ahop.retrieval_accuracy(oracle, variant, queries=500) == pytest.approx(ceiling, abs=0.004)
+    ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=500)
+    oracle = ahop.AssociativeMemory(patterns, ahop.likelihood.LikelihoodSimilarity(variant), ahop.separations.Argmax())
+    assert ahop.criteria.retrieval_accuracy(oracle, variant, queries=500) == pytest.approx(ceiling, abs=0.004)
     for memory in (ahop.zoo.m_hop(patterns, beta=10.0), ahop.zoo.u_hop(patterns), ahop.zoo.a_hop(patterns)):
-        assert ahop.retrieval_accuracy(memory, variant, queries=500) <= ceiling + 0.02
+        assert ahop.criteria.retrieval_accuracy(memory, variant, queries=500) <= ceiling + 0.02
 
 
 def test_the_bayes_accuracy_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     patterns, variant = problem(count=20).patterns, ahop.NoisyVariant(0.5)
-    whole = ahop.bayes_accuracy(patterns.numpy(), variant, queries=50)
+    whole = ahop.criteria.bayes_accuracy(patterns.numpy(), variant, queries=50)
     monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (1,))
-    assert ahop.bayes_accuracy(patterns, variant, queries=50) == whole
+    assert ahop.criteria.bayes_accuracy(patterns, variant, queries=50) == whole
 
 
 def test_a_ceiling_that_is_not_known_is_not_made_up() -> None:
-    variant = ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.MaskedVariant(0.1)])
+    variant = ahop.variants.ComposedVariant([ahop.NoisyVariant(0.1), ahop.variants.MaskedVariant(0.1)])
     with pytest.raises(UnsupportedError, match="no closed-form likelihood"):
-        ahop.bayes_accuracy(problem().patterns, variant)
+        ahop.criteria.bayes_accuracy(problem().patterns, variant)

@@ -16,21 +16,23 @@ from tests.catalogue import DYNAMICS, ZOO, shaken
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems, seeds, with_gaps
 
 every_dynamics = pytest.mark.parametrize("name", DYNAMICS)
-both_orders = pytest.mark.parametrize("dynamics", [ahop.SignDynamics(), ahop.SignDynamics("one_by_one", 5)], ids=repr)
+both_orders = pytest.mark.parametrize(
+    "dynamics", [ahop.dynamics.SignDynamics(), ahop.dynamics.SignDynamics("one_by_one", 5)], ids=repr
+)
 
 
 def memory_for(name: str, patterns: Tensor) -> ahop.AssociativeMemory:
     if name.startswith("signs"):
         return zoo.d_hop(patterns.sign())
     if name == "de-biased readout":
-        similarity = ahop.UnifiedSimilarity(patterns.shape[1])
+        similarity = ahop.similarities.UnifiedSimilarity(patterns.shape[1])
         with torch.no_grad():
             similarity.slope.fill_(0.2)
         return ahop.AssociativeMemory(patterns, similarity)
     return zoo.m_hop(patterns, beta=2.0)
 
 
-def falls(trajectory: ahop.Trajectory) -> bool:
+def falls(trajectory: ahop.dynamics.Trajectory) -> bool:
     assert trajectory.energies is not None
     before, after = trajectory.energies[:-1], trajectory.energies[1:]
     return bool((after <= before + 1e-9 * (1 + before.abs())).all())
@@ -81,13 +83,15 @@ def test_without_a_dynamics_it_is_the_readout() -> None:
     case = problem()
     memory = zoo.m_hop(case.patterns)
     by_default = ahop.iterate(memory, case.queries.numpy(), max_steps=3)
-    assert torch.equal(by_default.answers, ahop.iterate(memory, case.queries, ahop.Readout(), max_steps=3).answers)
+    assert torch.equal(
+        by_default.answers, ahop.iterate(memory, case.queries, ahop.dynamics.Readout(), max_steps=3).answers
+    )
     assert_close(by_default.states[1], memory.retrieve(case.queries))
 
 
 def test_a_state_that_rests_is_counted_and_left_alone() -> None:
     patterns = torch.eye(3, dtype=torch.float64)
-    memory = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity(), ahop.Argmax())
+    memory = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity(), ahop.separations.Argmax())
     queries = torch.stack([patterns[0], 0.6 * patterns[1]])
     trajectory = ahop.iterate(memory, queries)
     assert trajectory.steps.tolist() == [0, 1]
@@ -150,9 +154,9 @@ def test_limits_without_meaning_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"`queries` must have two axes"):
         ahop.iterate(memory, case.queries[0])
     with pytest.raises(InvalidValueError, match="`step_size` must be positive"):
-        ahop.GradientDescent(0.0)
+        ahop.dynamics.GradientDescent(0.0)
     with pytest.raises(UnsupportedError, match="no energy"):
-        ahop.iterate(zoo.u_hop(case.patterns), case.queries, ahop.GradientDescent())
+        ahop.iterate(zoo.u_hop(case.patterns), case.queries, ahop.dynamics.GradientDescent())
 
 
 # What was not observed.
@@ -226,13 +230,13 @@ def test_neurons_together_take_the_sign_of_their_input(seed: int) -> None:
     patterns, states = signs(3, 7, seed), signs(4, 7, seed + 1)
     field = (states @ patterns.mT) @ patterns
     expected = torch.where(field == 0, states, field.sign())
-    assert torch.equal(ahop.SignDynamics().step(zoo.hop(patterns), states), expected)
+    assert torch.equal(ahop.dynamics.SignDynamics().step(zoo.hop(patterns), states), expected)
 
 
 @given(seed=seeds)
 def test_neurons_one_by_one_see_the_neurons_before_them(seed: int) -> None:
     patterns, states = signs(3, 7, seed), signs(4, 7, seed + 1)
-    found = ahop.SignDynamics("one_by_one", seed=2).step(zoo.hop(patterns), states)
+    found = ahop.dynamics.SignDynamics("one_by_one", seed=2).step(zoo.hop(patterns), states)
     expected = states.clone()
     for neuron in torch.randperm(7, generator=torch.Generator().manual_seed(2)).tolist():
         field = (expected @ patterns.mT) @ patterns[:, neuron]
@@ -243,14 +247,14 @@ def test_neurons_one_by_one_see_the_neurons_before_them(seed: int) -> None:
 @both_orders
 def test_a_neuron_without_input_keeps_its_sign(dynamics: Dynamics) -> None:
     patterns = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
-    memory = ahop.AssociativeMemory(torch.cat([patterns, -patterns]), ahop.DotSimilarity(), ahop.Power(2))
+    memory = ahop.AssociativeMemory(torch.cat([patterns, -patterns]), ahop.DotSimilarity(), ahop.separations.Power(2))
     states = torch.tensor([[1.0, -1.0], [-1.0, -1.0], [0.0, -0.5]])
     assert torch.equal(dynamics.step(memory, states), torch.tensor([[1.0, -1.0], [-1.0, -1.0], [1.0, -1.0]]))
 
 
 def test_an_order_must_be_one_of_two(unchecked: None) -> None:
     with pytest.raises(InvalidValueError, match="`order` must be one of 'together', 'one_by_one'; got 'at random'"):
-        ahop.SignDynamics("at random")  # type: ignore[arg-type]
+        ahop.dynamics.SignDynamics("at random")  # type: ignore[arg-type]
 
 
 def test_a_step_leaves_the_states_it_was_given(unchecked: None) -> None:
@@ -275,7 +279,7 @@ def test_the_readout_lowers_the_energy(name: str, with_prior: bool, case: Proble
         memory = ahop.AssociativeMemory(
             case.patterns, memory.similarity, memory.separation, memory.modulation, memory.energy_function, log_prior
         )
-    assert ahop.Readout().descends(memory)
+    assert ahop.dynamics.Readout().descends(memory)
     assert falls(ahop.iterate(memory, case.queries, max_steps=6))
 
 
@@ -292,13 +296,13 @@ def test_signs_lower_the_energy(
 
 
 def biased(patterns: Tensor, bias: Tensor, beta: float = 1.0) -> ahop.AssociativeMemory:
-    return ahop.AssociativeMemory(patterns, ahop.optimal_for_biased(bias), ahop.Softmax(beta))
+    return ahop.AssociativeMemory(patterns, ahop.similarities.optimal_for_biased(bias), ahop.Softmax(beta))
 
 
 @given(case=problems)
 def test_the_debiased_readout_lowers_the_energy(case: Problem) -> None:
     memory = biased(case.patterns, torch.randn(case.sizes[0]))
-    dynamics = ahop.DebiasedReadout.of(memory)
+    dynamics = ahop.dynamics.DebiasedReadout.of(memory)
     assert dynamics.descends(memory)
     assert falls(ahop.iterate(memory, case.queries, dynamics, max_steps=6))
 
@@ -306,38 +310,41 @@ def test_the_debiased_readout_lowers_the_energy(case: Problem) -> None:
 @given(case=problems)
 def test_half_a_gradient_step_is_the_debiased_readout(case: Problem) -> None:
     memory = biased(case.patterns, torch.randn(case.sizes[0]))
-    descent = ahop.GradientDescent(0.5).step(memory, case.queries)
-    assert_close(descent, ahop.DebiasedReadout.of(memory).step(memory, case.queries))
+    descent = ahop.dynamics.GradientDescent(0.5).step(memory, case.queries)
+    assert_close(descent, ahop.dynamics.DebiasedReadout.of(memory).step(memory, case.queries))
 
 
 def test_the_debiased_answer_takes_the_bias_off() -> None:
     patterns, bias = 5 * torch.eye(3), torch.tensor([1.0, -1.0, 0.5])
     memory = biased(patterns, bias)
-    trajectory = ahop.iterate(memory, patterns + bias + 0.3, ahop.DebiasedReadout.of(memory))
+    trajectory = ahop.iterate(memory, patterns + bias + 0.3, ahop.dynamics.DebiasedReadout.of(memory))
     assert_close(trajectory.answers, patterns, rtol=0, atol=1e-3)
     assert_close(trajectory.states[-1], patterns + bias, rtol=0, atol=1e-3)
 
 
 def test_a_debiased_readout_wants_a_unified_similarity() -> None:
     with pytest.raises(InvalidTypeError, match="needs a `UnifiedSimilarity`; this memory has DotSimilarity"):
-        ahop.DebiasedReadout.of(zoo.m_hop(torch.eye(3)))
+        ahop.dynamics.DebiasedReadout.of(zoo.m_hop(torch.eye(3)))
 
 
 @pytest.mark.parametrize(
     ("dynamics", "memory"),
     [
-        (ahop.Readout(), zoo.a_hop(torch.eye(3))),
-        (ahop.Readout(), zoo.u_hop(torch.eye(3))),
-        (ahop.Readout(), zoo.hop(torch.eye(3))),
-        (ahop.SignDynamics(), zoo.m_hop(torch.eye(3))),
-        (ahop.SignDynamics(), zoo.d_hop(torch.eye(3), 2)),
-        (ahop.SignDynamics(), zoo.k_hop(torch.eye(3))),
-        (ahop.SignDynamics(), zoo.a_hop(torch.eye(3))),
-        (ahop.GradientDescent(), zoo.m_hop(torch.eye(3))),
-        (ahop.DebiasedReadout(torch.ones(3)), zoo.m_hop(torch.eye(3))),
-        (ahop.DebiasedReadout(torch.ones(3)), biased(torch.eye(3), torch.zeros(3))),
-        (ahop.DebiasedReadout(torch.ones(3)), biased(torch.eye(3), torch.ones(3), beta=2.0)),
-        (ahop.DebiasedReadout(torch.ones(3)), ahop.AssociativeMemory(torch.eye(3), shaken(ahop.UnifiedSimilarity(3)))),
+        (ahop.dynamics.Readout(), zoo.a_hop(torch.eye(3))),
+        (ahop.dynamics.Readout(), zoo.u_hop(torch.eye(3))),
+        (ahop.dynamics.Readout(), zoo.hop(torch.eye(3))),
+        (ahop.dynamics.SignDynamics(), zoo.m_hop(torch.eye(3))),
+        (ahop.dynamics.SignDynamics(), zoo.d_hop(torch.eye(3), 2)),
+        (ahop.dynamics.SignDynamics(), zoo.k_hop(torch.eye(3))),
+        (ahop.dynamics.SignDynamics(), zoo.a_hop(torch.eye(3))),
+        (ahop.dynamics.GradientDescent(), zoo.m_hop(torch.eye(3))),
+        (ahop.dynamics.DebiasedReadout(torch.ones(3)), zoo.m_hop(torch.eye(3))),
+        (ahop.dynamics.DebiasedReadout(torch.ones(3)), biased(torch.eye(3), torch.zeros(3))),
+        (ahop.dynamics.DebiasedReadout(torch.ones(3)), biased(torch.eye(3), torch.ones(3), beta=2.0)),
+        (
+            ahop.dynamics.DebiasedReadout(torch.ones(3)),
+            ahop.AssociativeMemory(torch.eye(3), shaken(ahop.similarities.UnifiedSimilarity(3))),
+        ),
     ],
 )
 def test_no_fall_is_promised_that_is_not_proven(dynamics: Dynamics, memory: ahop.AssociativeMemory) -> None:
@@ -347,4 +354,6 @@ def test_no_fall_is_promised_that_is_not_proven(dynamics: Dynamics, memory: ahop
 def test_a_small_gradient_step_lowers_any_smooth_energy() -> None:
     case = problem()
     for name in ("m_hop", "s_hop", "k2_hop", "a_hop"):
-        assert falls(ahop.iterate(ZOO[name](case.patterns), case.queries, ahop.GradientDescent(1e-3), max_steps=5))
+        assert falls(
+            ahop.iterate(ZOO[name](case.patterns), case.queries, ahop.dynamics.GradientDescent(1e-3), max_steps=5)
+        )

@@ -68,7 +68,7 @@ def test_an_oracle_that_cannot_read_gaps_says_so() -> None:
     patterns = torch.eye(3)
     patterns[0, 0] = torch.nan
     with pytest.raises(UnsupportedError, match="does not say what it makes of values that were not observed"):
-        ahop.log_posterior(ahop.NoisyVariant(0.1), patterns, torch.eye(3))
+        ahop.variants.log_posterior(ahop.NoisyVariant(0.1), patterns, torch.eye(3))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])

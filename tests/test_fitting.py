@@ -20,8 +20,8 @@ DIMENSIONS = 6
 VARIANT = ahop.MixedVariant(0.2, 0.3, 0.3)
 
 LINEAR: dict[str, Callable[[], LinearSimilarity]] = {
-    "unified": lambda: ahop.UnifiedSimilarity(DIMENSIONS),
-    "footprint": lambda: ahop.FootprintSimilarity(ahop.EuclideanSimilarity(), DIMENSIONS),
+    "unified": lambda: ahop.similarities.UnifiedSimilarity(DIMENSIONS),
+    "footprint": lambda: ahop.similarities.FootprintSimilarity(ahop.EuclideanSimilarity(), DIMENSIONS),
     "adaptive": lambda: ahop.AdaptiveSimilarity(DIMENSIONS),
     "adaptive, one base": lambda: ahop.AdaptiveSimilarity(DIMENSIONS, [ahop.DotSimilarity()]),
     "adaptive, three bases": lambda: ahop.AdaptiveSimilarity(DIMENSIONS, three_bases()),
@@ -43,8 +43,8 @@ def share_found(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> float:
     return float(found.double().mean())
 
 
-def report_of(memory: ahop.AssociativeMemory) -> ahop.SolverReport:
-    assert isinstance(memory.report, ahop.SolverReport)
+def report_of(memory: ahop.AssociativeMemory) -> ahop.report.SolverReport:
+    assert isinstance(memory.report, ahop.report.SolverReport)
     return memory.report
 
 
@@ -97,7 +97,9 @@ def test_every_start_ends_in_the_same_place(name: str) -> None:
 def test_the_optimum_is_flat(name: str) -> None:
     memory = ahop.AssociativeMemory(patterns(dtype=torch.float64), LINEAR[name]()).double()
     pairs = VARIANT.sample(memory.patterns, 400)
-    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.ConvexSolver(smoothness=0.0, tolerance=1e-12), progress=False)
+    fitted = ahop.fit(
+        memory, pairs=pairs, solver=ahop.fitting.ConvexSolver(smoothness=0.0, tolerance=1e-12), progress=False
+    )
     gradients = torch.autograd.grad(mean_loss(fitted, pairs), list(fitted.parameters()))
     assert max(float(gradient.abs().max()) for gradient in gradients) < 1e-5
 
@@ -106,7 +108,7 @@ def test_the_optimum_is_flat(name: str) -> None:
 def test_no_neighbor_of_the_optimum_is_lower(name: str) -> None:
     pairs = VARIANT.sample(patterns(dtype=torch.float64), 400)
     memory = ahop.AssociativeMemory(patterns(dtype=torch.float64), LINEAR[name]())
-    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.ConvexSolver(smoothness=0.0), progress=False)
+    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.fitting.ConvexSolver(smoothness=0.0), progress=False)
     lowest = float(mean_loss(fitted, pairs).detach())
     assert report_of(fitted).loss == pytest.approx(lowest, abs=1e-5)
     for seed in range(5):
@@ -115,11 +117,13 @@ def test_no_neighbor_of_the_optimum_is_lower(name: str) -> None:
 
 
 @every_linear_similarity
-@pytest.mark.parametrize("separation", [ahop.Softmax(2.0), ahop.Sparsemax(), ahop.Entmax(1.3, beta=2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "separation", [ahop.Softmax(2.0), ahop.separations.Sparsemax(), ahop.separations.Entmax(1.3, beta=2.0)], ids=repr
+)
 def test_every_linear_similarity_is_fitted_under_every_curved_separation(name: str, separation: Separation) -> None:
     pairs = VARIANT.sample(patterns(), 200)
     memory = ahop.AssociativeMemory(patterns(), LINEAR[name](), separation)
-    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.ConvexSolver(smoothness=0.0), progress=False)
+    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.fitting.ConvexSolver(smoothness=0.0), progress=False)
     assert report_of(fitted).converged
     assert report_of(fitted).loss < report_of(fitted).loss_before
     assert report_of(fitted).loss == pytest.approx(float(mean_loss(fitted, pairs).detach()), abs=1e-4)
@@ -128,22 +132,24 @@ def test_every_linear_similarity_is_fitted_under_every_curved_separation(name: s
 
 def test_a_fit_reaches_what_a_long_descent_reaches_and_more_quickly() -> None:
     pairs = VARIANT.sample(patterns(), 200)
-    newton = ahop.fit(patterns(), pairs=pairs, solver=ahop.ConvexSolver(smoothness=0.0), progress=False)
-    descent = ahop.fit(patterns(), pairs=pairs, solver=ahop.AdamSolver(200, 0.1), progress=False)
+    newton = ahop.fit(patterns(), pairs=pairs, solver=ahop.fitting.ConvexSolver(smoothness=0.0), progress=False)
+    descent = ahop.fit(patterns(), pairs=pairs, solver=ahop.fitting.AdamSolver(200, 0.1), progress=False)
     assert report_of(newton).loss <= report_of(descent).loss + 1e-4
     assert report_of(newton).steps < 30
 
 
 def test_a_fit_learns_the_precision_of_each_dimension() -> None:
     variance = torch.tensor([0.01, 0.01, 0.01, 1.0, 1.0, 1.0])
-    memory = ahop.AssociativeMemory(patterns(200), ahop.UnifiedSimilarity(DIMENSIONS))
+    memory = ahop.AssociativeMemory(patterns(200), ahop.similarities.UnifiedSimilarity(DIMENSIONS))
     variant = ahop.NoisyVariant(variance)
-    fitted = ahop.fit(memory, variant=variant, samples=1000, solver=ahop.ConvexSolver(smoothness=0.0), progress=False)
-    assert isinstance(fitted.similarity, ahop.UnifiedSimilarity)
+    fitted = ahop.fit(
+        memory, variant=variant, samples=1000, solver=ahop.fitting.ConvexSolver(smoothness=0.0), progress=False
+    )
+    assert isinstance(fitted.similarity, ahop.similarities.UnifiedSimilarity)
     assert_close(fitted.similarity.precision.detach(), 0.5 / variance, rtol=0.3, atol=0.3)
     pairs = variant.sample(patterns(200), 1000, seed=1)
     assert share_found(fitted, pairs) > share_found(memory, pairs)
-    assert share_found(fitted, pairs) > ahop.bayes_accuracy(patterns(200), variant) - 0.02
+    assert share_found(fitted, pairs) > ahop.criteria.bayes_accuracy(patterns(200), variant) - 0.02
 
 
 def test_a_prior_is_taken_into_account() -> None:
@@ -207,14 +213,14 @@ def test_smoothness_keeps_few_pairs_from_saying_too_much() -> None:
     test = VARIANT.sample(patterns(), 500, seed=99)
 
     def accuracy(smoothness: float) -> float:
-        solver = ahop.ConvexSolver(smoothness=smoothness)
+        solver = ahop.fitting.ConvexSolver(smoothness=smoothness)
         fits = [
             ahop.fit(patterns(), variant=VARIANT, samples=8, seed=seed, solver=solver, progress=False)
             for seed in range(6)
         ]
         return sum(share_found(fitted, test) for fitted in fits) / len(fits)
 
-    assert accuracy(ahop.ConvexSolver().smoothness) > accuracy(0.0) + 0.02
+    assert accuracy(ahop.fitting.ConvexSolver().smoothness) > accuracy(0.0) + 0.02
 
 
 def test_a_convex_solver_wants_a_linear_similarity() -> None:
@@ -225,7 +231,7 @@ def test_a_convex_solver_wants_a_linear_similarity() -> None:
 
 
 def test_a_convex_solver_wants_a_curved_separation() -> None:
-    memory = ahop.AssociativeMemory(patterns(), separation=ahop.Argmax())
+    memory = ahop.AssociativeMemory(patterns(), separation=ahop.separations.Argmax())
     with pytest.raises(UnsupportedError, match="fit with `Softmax`, then swap the separation"):
         ahop.fit(memory, variant=VARIANT, samples=50, progress=False)
 
@@ -235,13 +241,13 @@ def test_a_convex_solver_wants_a_curved_separation() -> None:
 
 @pytest.mark.parametrize(
     "similarity",
-    [*(make() for make in LINEAR.values()), ahop.IsolatedSimilarity(40, DIMENSIONS)],
+    [*(make() for make in LINEAR.values()), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS)],
     ids=repr,
 )
 def test_adam_lowers_the_loss_of_any_similarity(similarity: Similarity) -> None:
     memory = ahop.AssociativeMemory(patterns(), similarity)
     pairs = VARIANT.sample(patterns(), 200)
-    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.AdamSolver(30, 0.05), progress=False)
+    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.fitting.AdamSolver(30, 0.05), progress=False)
     assert report_of(fitted).loss < report_of(fitted).loss_before
     assert float(mean_loss(fitted, pairs).detach()) < float(mean_loss(memory, pairs).detach())
     assert report_of(fitted).converged is None
@@ -252,28 +258,28 @@ def test_adam_lowers_the_loss_of_any_similarity(similarity: Similarity) -> None:
 def test_adam_fits_the_kernel_of_k2_hop(dtype: torch.dtype) -> None:
     memory = zoo.k2_hop(patterns(dtype=dtype))
     pairs = VARIANT.sample(memory.patterns, 200)
-    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.AdamSolver(40, 0.05), progress=False)
+    fitted = ahop.fit(memory, pairs=pairs, solver=ahop.fitting.AdamSolver(40, 0.05), progress=False)
     assert report_of(fitted).loss < report_of(fitted).loss_before
 
 
 def test_adam_fits_alpha_too() -> None:
-    memory = ahop.AssociativeMemory(patterns(), separation=ahop.Entmax(1.5, learnable=True))
-    fitted = ahop.fit(memory, variant=VARIANT, samples=100, solver=ahop.AdamSolver(20, 0.1), progress=False)
-    assert isinstance(fitted.separation, ahop.Entmax)
+    memory = ahop.AssociativeMemory(patterns(), separation=ahop.separations.Entmax(1.5, learnable=True))
+    fitted = ahop.fit(memory, variant=VARIANT, samples=100, solver=ahop.fitting.AdamSolver(20, 0.1), progress=False)
+    assert isinstance(fitted.separation, ahop.separations.Entmax)
     assert 1 < float(fitted.separation.alpha.detach()) < 2
     assert float(fitted.separation.alpha.detach()) != 1.5
 
 
 def test_adam_fits_a_base_that_has_parameters_of_its_own() -> None:
-    similarity = ahop.FootprintSimilarity(ahop.UnifiedSimilarity(DIMENSIONS), DIMENSIONS)
+    similarity = ahop.similarities.FootprintSimilarity(ahop.similarities.UnifiedSimilarity(DIMENSIONS), DIMENSIONS)
     memory = ahop.AssociativeMemory(patterns(), similarity)
-    fitted = ahop.fit(memory, variant=VARIANT, samples=100, solver=ahop.AdamSolver(10, 0.1), progress=False)
+    fitted = ahop.fit(memory, variant=VARIANT, samples=100, solver=ahop.fitting.AdamSolver(10, 0.1), progress=False)
     before, after = dict(memory.named_parameters()), dict(fitted.named_parameters())
     assert all(not torch.equal(before[name], after[name]) for name in before)
 
 
 def test_adam_draws_fresh_pairs_each_epoch() -> None:
-    fitted = ahop.fit(patterns(), variant=VARIANT, samples=50, solver=ahop.AdamSolver(4), progress=False)
+    fitted = ahop.fit(patterns(), variant=VARIANT, samples=50, solver=ahop.fitting.AdamSolver(4), progress=False)
     assert report_of(fitted).pairs == 200
 
 
@@ -343,10 +349,10 @@ def test_pairs_may_be_arrays() -> None:
 def test_a_solver_may_be_named_or_given() -> None:
     pairs = VARIANT.sample(patterns(), 50)
     named = ahop.fit(patterns(), pairs=pairs, solver="convex", progress=False)
-    given = ahop.fit(patterns(), pairs=pairs, solver=ahop.ConvexSolver(), progress=False)
+    given = ahop.fit(patterns(), pairs=pairs, solver=ahop.fitting.ConvexSolver(), progress=False)
     chosen = ahop.fit(zoo.a_hop(patterns()), pairs=pairs, progress=False)
     assert report_of(named).solver == report_of(given).solver == report_of(chosen).solver
-    isolated = ahop.AssociativeMemory(patterns(), ahop.IsolatedSimilarity(40, DIMENSIONS))
+    isolated = ahop.AssociativeMemory(patterns(), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS))
     assert "AdamSolver(epochs=200" in report_of(ahop.fit(isolated, pairs=pairs, progress=False)).solver
 
 
@@ -355,7 +361,9 @@ def test_a_report_is_a_sentence() -> None:
     assert str(fitted.report).startswith("ConvexSolver(smoothness=")
     assert "from 50 pairs, converged after" in str(fitted.report)
     assert report_of(fitted).seconds > 0
-    stopped = ahop.fit(patterns(), variant=VARIANT, samples=50, solver=ahop.ConvexSolver(max_steps=1), progress=False)
+    stopped = ahop.fit(
+        patterns(), variant=VARIANT, samples=50, solver=ahop.fitting.ConvexSolver(max_steps=1), progress=False
+    )
     assert "stopped before it converged after 1 steps" in str(stopped.report)
 
 
@@ -383,7 +391,7 @@ ORIGINS, COPIES = torch.arange(3), torch.zeros(3, DIMENSIONS)
         ({"variant": VARIANT, "samples": 0}, InvalidValueError, "`samples` must be a whole number"),
         ({"variant": VARIANT, "solver": "newton"}, InvalidValueError, "`solver` must be one of 'convex', 'adam', 'sep"),
         ({"variant": VARIANT, "solver": 3}, InvalidTypeError, "`solver` must be 'convex', 'adam', 'separation' or"),
-        ({"variant": VARIANT, "solver": ahop.AdamSolver}, InvalidTypeError, "`solver` must be"),
+        ({"variant": VARIANT, "solver": ahop.fitting.AdamSolver}, InvalidTypeError, "`solver` must be"),
     ],
 )  # fmt: skip
 def test_arguments_without_meaning_are_refused(
@@ -396,14 +404,14 @@ def test_arguments_without_meaning_are_refused(
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: ahop.ConvexSolver(smoothness=-1.0),
-        lambda: ahop.ConvexSolver(tolerance=0.0),
-        lambda: ahop.ConvexSolver(max_steps=0),
-        lambda: ahop.AdamSolver(epochs=0),
-        lambda: ahop.AdamSolver(learning_rate=0.0),
-        lambda: ahop.SeparationSolver(epochs=0),
-        lambda: ahop.SeparationSolver(temperature=float("nan")),
-        lambda: ahop.SeparationSolver(patterns=0),
+        lambda: ahop.fitting.ConvexSolver(smoothness=-1.0),
+        lambda: ahop.fitting.ConvexSolver(tolerance=0.0),
+        lambda: ahop.fitting.ConvexSolver(max_steps=0),
+        lambda: ahop.fitting.AdamSolver(epochs=0),
+        lambda: ahop.fitting.AdamSolver(learning_rate=0.0),
+        lambda: ahop.fitting.SeparationSolver(epochs=0),
+        lambda: ahop.fitting.SeparationSolver(temperature=float("nan")),
+        lambda: ahop.fitting.SeparationSolver(patterns=0),
     ],
 )
 def test_settings_without_meaning_are_refused(make: Callable[[], object]) -> None:

@@ -175,12 +175,12 @@ def test_shards_answer_as_the_memory(store: Store, where: dict[str, Any] | None,
 
 @every_filter
 def test_shards_without_a_lifting_answer_as_the_memory(where: dict[str, Any] | None, tmp_path: Path) -> None:
-    memory = ahop.AssociativeMemory(patterns(), ahop.ManhattanSimilarity(), Softmax(5.0, FLOOR))
+    memory = ahop.AssociativeMemory(patterns(), ahop.similarities.ManhattanSimilarity(), Softmax(5.0, FLOOR))
     store = create_store(tmp_path / "table", memory, metadata={"color": COLORS}, fragment_rows=40)
     rows = rows_that_pass(where)
     with LocalCluster(store, 2) as shards:
         answer = shards.recall(queries(), 3, where=where)
     assert_close(answer.posterior, store.recall(queries(), 3, where=where).posterior, atol=1e-4, rtol=1e-3)
     if len(rows):
-        alone = ahop.AssociativeMemory(patterns()[rows], ahop.ManhattanSimilarity(), Softmax(5.0, FLOOR))
+        alone = ahop.AssociativeMemory(patterns()[rows], ahop.similarities.ManhattanSimilarity(), Softmax(5.0, FLOOR))
         assert_close(answer.posterior, alone.recall(queries(), 3).posterior, atol=1e-4, rtol=1e-3)

@@ -193,9 +193,11 @@ def test_similarities_use_them_and_agree_with_what_they_do_without(
     patterns, queries = (torch.randn(size, 12, generator=generator, dtype=dtype) for size in (40, 6))
     patterns[torch.rand(patterns.shape, generator=generator) < 0.2] = torch.nan
     patterns[3] = torch.nan
-    debiased = ahop.DebiasedSimilarity(ahop.EuclideanSimilarity(), 12)
+    debiased = ahop.similarities.DebiasedSimilarity(ahop.EuclideanSimilarity(), 12)
     debiased.bias.copy_(torch.randn(12, generator=generator))
-    similarity = ahop.AdaptiveSimilarity(12, [debiased, ahop.ManhattanSimilarity(), ahop.DotSimilarity()]).to(dtype)
+    similarity = ahop.AdaptiveSimilarity(
+        12, [debiased, ahop.similarities.ManhattanSimilarity(), ahop.DotSimilarity()]
+    ).to(dtype)
     similarity.set_coefficients(torch.randn(36, generator=generator, dtype=dtype))
     with_kernels = similarity(patterns, queries)
     monkeypatch.setattr(finding, "native", None)

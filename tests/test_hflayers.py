@@ -323,9 +323,9 @@ def test_an_activation_that_is_not_there_is_refused() -> None:
 def test_the_separation_that_is_named_is_the_one_that_runs(name: str) -> None:
     expected: dict[str, Callable[[Tensor], Tensor]] = {
         "softmax": ahop.Softmax(),
-        "sparsemax": ahop.Sparsemax(),
-        "entmax": ahop.Entmax(),
-        "argmax": ahop.Argmax(),
+        "sparsemax": ahop.separations.Sparsemax(),
+        "entmax": ahop.separations.Entmax(),
+        "argmax": ahop.separations.Argmax(),
     }
     stored, state, read = three()
     found = Hopfield(**PLAIN, scaling=0.7, separation=name).get_association_matrix((stored, state, read))

@@ -297,19 +297,23 @@ def test_footprints_rerank_what_an_additive_similarity_brings(
 
 def pool_with(memory: ahop.AssociativeMemory, *others: Similarity) -> ahop.AssociativeMemory:
     """A memory whose similarity is that of the other one and some more; it knows no unknown queries."""
-    pool = ahop.PooledSimilarity([memory.similarity, *others])
+    pool = ahop.similarities.PooledSimilarity([memory.similarity, *others])
     pool.weights.copy_(torch.tensor([0.7, *(2.0 for _ in others)]))
     return ahop.AssociativeMemory(memory.patterns, pool, memory.separation)
 
 
 POOLS: dict[str, list[Similarity]] = {
-    "all of it": [ahop.EuclideanSimilarity(), ahop.CosineSimilarity()],
+    "all of it": [ahop.EuclideanSimilarity(), ahop.similarities.CosineSimilarity()],
     "aligned and transformed": [
-        moved_aligned(ahop.CorrelationSimilarity(), 16),
-        ahop.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.SNVTransform()),
+        moved_aligned(ahop.similarities.CorrelationSimilarity(), 16),
+        ahop.similarities.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.transforms.SNVTransform()),
     ],
-    "some of it": [ahop.SorensenSimilarity(), ahop.CallableSimilarity(bounded_products)],
-    "some of a pool in it": [ahop.PooledSimilarity([ahop.SorensenSimilarity(), ahop.CosineSimilarity()])],
+    "some of it": [ahop.similarities.SorensenSimilarity(), ahop.similarities.CallableSimilarity(bounded_products)],
+    "some of a pool in it": [
+        ahop.similarities.PooledSimilarity(
+            [ahop.similarities.SorensenSimilarity(), ahop.similarities.CosineSimilarity()]
+        )
+    ],
     "a footprint reranks": [ahop.AdaptiveSimilarity(16)],
 }
 
@@ -330,7 +334,9 @@ def test_an_index_of_a_pool_answers_as_the_memory(
 def test_an_index_of_an_aligned_pool_takes_the_members_that_can_be_lifted(
     memory: ahop.AssociativeMemory, pairs: ahop.Pairs
 ) -> None:
-    similarity = ahop.AlignedSimilarity(pool_with(memory, ahop.SorensenSimilarity()).similarity, 16)
+    similarity = ahop.similarities.AlignedSimilarity(
+        pool_with(memory, ahop.similarities.SorensenSimilarity()).similarity, 16
+    )
     similarity.offset.fill_(0.5)
     similarity.gain.fill_(2.0)
     aligned, queries = ahop.AssociativeMemory(memory.patterns, similarity), 2 * pairs.queries + 0.5
@@ -340,7 +346,7 @@ def test_an_index_of_an_aligned_pool_takes_the_members_that_can_be_lifted(
 
 
 def test_an_index_of_a_pool_answers_queries_with_gaps(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
-    pooled = pool_with(memory, ahop.CosineSimilarity(), ahop.SorensenSimilarity())
+    pooled = pool_with(memory, ahop.similarities.CosineSimilarity(), ahop.similarities.SorensenSimilarity())
     queries = with_gaps(Problem(memory.patterns[:1], pairs.queries), 0.2).queries
     expected, answer = pooled.recall(queries), index(pooled).recall(queries)
     known = ~queries.isnan().all(-1)
@@ -349,7 +355,7 @@ def test_an_index_of_a_pool_answers_queries_with_gaps(memory: ahop.AssociativeMe
 
 
 def test_a_pool_of_which_nothing_can_be_lifted_says_what_to_do(memory: ahop.AssociativeMemory) -> None:
-    pool = ahop.PooledSimilarity([ahop.SorensenSimilarity(), ahop.AdaptiveSimilarity(16)])
+    pool = ahop.similarities.PooledSimilarity([ahop.similarities.SorensenSimilarity(), ahop.AdaptiveSimilarity(16)])
     with pytest.raises(UnsupportedError, match=r"No member of .* can be lifted.*such as a fitted mixture"):
         index(ahop.AssociativeMemory(memory.patterns, pool))
 
@@ -357,8 +363,10 @@ def test_a_pool_of_which_nothing_can_be_lifted_says_what_to_do(memory: ahop.Asso
 def test_an_index_of_a_pool_is_saved_and_calibrated(
     memory: ahop.AssociativeMemory, pairs: ahop.Pairs, tmp_path: Path
 ) -> None:
-    snv = ahop.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.SNVTransform())
-    pooled = pool_with(memory, ahop.SorensenSimilarity(), moved_aligned(ahop.CosineSimilarity(), 16), snv)
+    snv = ahop.similarities.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.transforms.SNVTransform())
+    pooled = pool_with(
+        memory, ahop.similarities.SorensenSimilarity(), moved_aligned(ahop.similarities.CosineSimilarity(), 16), snv
+    )
     built = tune(pooled, samples=64, kinds=["scan"], geometries=["inner"])
     save_index(built, tmp_path / "pool.index")
     again = load_index(tmp_path / "pool.index", pooled)

@@ -21,8 +21,8 @@ from tests.strategies import seeds
 BASES: list[DecomposableSimilarity] = [
     ahop.EuclideanSimilarity(),
     ahop.DotSimilarity(),
-    ahop.ManhattanSimilarity(),
-    ahop.MatchSimilarity(),
+    ahop.similarities.ManhattanSimilarity(),
+    ahop.similarities.MatchSimilarity(),
 ]
 every_base = pytest.mark.parametrize("base", BASES, ids=repr)
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -263,7 +263,7 @@ def test_a_bag_of_230_with_four_heads() -> None:
         ({"similarity": ahop.AdaptiveSimilarity(5)}, ShapeError, "3 dimensions, the size of a head"),
         ({"similarity": [ahop.DotSimilarity()] * 3}, InvalidValueError, "one for each of the 2 heads"),
         ({"separation": "softmax1"}, InvalidValueError, "separation"),
-        ({"modulation": ahop.KernelModulation(4)}, ShapeError, "modulation"),
+        ({"modulation": ahop.modulations.KernelModulation(4)}, ShapeError, "modulation"),
         ({"updates": None}, InvalidValueError, "needs a `tolerance`"),
         ({"updates": -1}, InvalidValueError, "updates"),
         ({"tolerance": 0.0}, InvalidValueError, "tolerance"),

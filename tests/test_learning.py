@@ -60,15 +60,15 @@ def report_of(memory: ahop.AssociativeMemory) -> ahop.FitReport:
     return memory.report
 
 
-def corruption_of(memory: ahop.AssociativeMemory) -> ahop.Corruption:
+def corruption_of(memory: ahop.AssociativeMemory) -> ahop.report.Corruption:
     corruption = report_of(memory).corruption
     assert corruption is not None
     return corruption
 
 
-def mixture_of(memory: ahop.AssociativeMemory) -> ahop.MixtureVariant:
-    assert isinstance(memory.similarity, ahop.EvidenceSimilarity)
-    assert isinstance(memory.similarity.variant, ahop.MixtureVariant)
+def mixture_of(memory: ahop.AssociativeMemory) -> ahop.variants.MixtureVariant:
+    assert isinstance(memory.similarity, ahop.likelihood.EvidenceSimilarity)
+    assert isinstance(memory.similarity.variant, ahop.variants.MixtureVariant)
     return memory.similarity.variant
 
 
@@ -83,7 +83,7 @@ def learn(patterns: Tensor, pairs: ahop.Pairs, similarity: str = "mixture") -> a
 class Known:
     """A mixture with known numbers, its patterns, and the unit of each dimension."""
 
-    variant: ahop.MixtureVariant
+    variant: ahop.variants.MixtureVariant
     patterns: Tensor
     units: Tensor
 
@@ -102,7 +102,7 @@ class Known:
 
 def known(signs: bool = False, own_units: bool = False, outliers: float = 0.2, missing: float = 0.1) -> Known:
     generator = torch.Generator().manual_seed(0)
-    variant = ahop.MixtureVariant(DIMENSIONS, signs)
+    variant = ahop.variants.MixtureVariant(DIMENSIONS, signs)
     units = torch.logspace(-2, 2, DIMENSIONS) if own_units else torch.ones(DIMENSIONS)
     patterns = torch.randn(200, DIMENSIONS, generator=generator) * units
     bias = torch.full((DIMENSIONS,), 0.5) if signs else 0.4 * torch.randn(DIMENSIONS, generator=generator)
@@ -194,8 +194,8 @@ def test_signs_that_change_with_every_query_are_seen() -> None:
 def test_a_fitted_mixture_retrieves_as_well_as_the_truth() -> None:
     truth, patterns = ahop.MixedVariant(0.4, 0.2, 0.3), uniform(200, 20)
     pairs, test = truth.sample(patterns, 512), truth.sample(patterns, 1000, seed=1)
-    found = ahop.EvidenceSimilarity(fit_mixture(patterns[pairs.origins], pairs.queries).variant)
-    ceiling = share_first(ahop.LikelihoodSimilarity(truth), patterns, test)
+    found = ahop.likelihood.EvidenceSimilarity(fit_mixture(patterns[pairs.origins], pairs.queries).variant)
+    ceiling = share_first(ahop.likelihood.LikelihoodSimilarity(truth), patterns, test)
     assert share_first(found, patterns, test) > ceiling - 0.03
 
 
@@ -373,7 +373,7 @@ def test_a_table_retrieves_nearly_as_well_as_the_likelihood(rank: int) -> None:
     pairs, test = truth.sample(patterns, 512), truth.sample(patterns, 1000, seed=1)
     table = fit_additive(patterns[pairs.origins], pairs.queries, rank=rank)
     assert table.rank == rank
-    ceiling = share_first(ahop.LikelihoodSimilarity(truth), patterns, test)
+    ceiling = share_first(ahop.likelihood.LikelihoodSimilarity(truth), patterns, test)
     assert share_first(table, patterns, test) > ceiling - 0.05
     assert ceiling - 0.05 > share_first(ahop.EuclideanSimilarity(), patterns, test)
 
@@ -404,7 +404,7 @@ def test_a_table_knows_a_form_that_no_mixture_has() -> None:
     pairs = ahop.NoisyVariant(0.04).sample(patterns.square(), 512)
     test = ahop.NoisyVariant(0.04).sample(patterns.square(), 500, seed=1)
     table = fit_additive(patterns[pairs.origins], pairs.queries)
-    mixture = ahop.EvidenceSimilarity(fit_mixture(patterns[pairs.origins], pairs.queries).variant)
+    mixture = ahop.likelihood.EvidenceSimilarity(fit_mixture(patterns[pairs.origins], pairs.queries).variant)
     assert share_first(table, patterns, test) > 0.9
     assert share_first(table, patterns, test) > share_first(mixture, patterns, test) + 0.1
 
@@ -435,7 +435,7 @@ def test_a_fitted_table_may_be_fitted_further_by_newton() -> None:
     memory = ahop.AssociativeMemory(patterns, fit_additive(patterns[pairs.origins], pairs.queries))
     fitted = ahop.fit(memory, pairs=pairs, progress=False)
     report = fitted.report
-    assert isinstance(report, ahop.SolverReport)
+    assert isinstance(report, ahop.report.SolverReport)
     assert report.loss < report.loss_before
     scores = fitted.scores(pairs.queries).detach()
     loss = float((scores.logsumexp(-1) - scores.gather(-1, pairs.origins[:, None]).squeeze(-1)).mean())
@@ -536,7 +536,7 @@ def assert_sound(similarity: Similarity, case: Corner) -> None:
 
 def assert_mixture_sound(case: Corner, form: Form, weights: Tensor | None = None) -> None:
     fitted = fit_mixture(case.originals, case.copies, weights, form)
-    assert_sound(ahop.EvidenceSimilarity(fitted.variant), case)
+    assert_sound(ahop.likelihood.EvidenceSimilarity(fitted.variant), case)
     assert bool(torch.isfinite(fitted.trust).all())
     assert bool((fitted.variant.std > 0).all())
 
@@ -652,7 +652,7 @@ def test_a_mixed_corruption_is_met_with_what_can_describe_it(mixed: World) -> No
     assert names & {"mixture", "additive", "additive_per_dimension"}
     found = share_found(mixed.memory, mixed.test)
     assert found > share_found(plain(mixed), mixed.test) + 0.2
-    assert found > ahop.bayes_accuracy(mixed.patterns, mixed.variant) - 0.08
+    assert found > ahop.criteria.bayes_accuracy(mixed.patterns, mixed.variant) - 0.08
 
 
 def test_plain_noise_is_met_with_the_distance_or_what_is_as_good(noisy: World) -> None:

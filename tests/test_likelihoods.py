@@ -18,8 +18,8 @@ INSTRUCTION_SETS = native.instruction_sets() if native is not None else []
 both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 
 
-def learned(dimensions: int, signs: bool, generator: torch.Generator) -> ahop.MixtureVariant:
-    variant = ahop.MixtureVariant(dimensions, signs=signs)
+def learned(dimensions: int, signs: bool, generator: torch.Generator) -> ahop.variants.MixtureVariant:
+    variant = ahop.variants.MixtureVariant(dimensions, signs=signs)
     for name, low, high in (("gain", 0.5, 1.5), ("bias", -1.0, 1.0), ("std", 0.05, 1.0), ("outlier_rate", 0.0, 0.9)):
         numbers = low + (high - low) * torch.rand(dimensions, generator=generator)
         getattr(variant, name).copy_(numbers)
@@ -93,7 +93,7 @@ def test_tables_are_looked_up_as_the_formula_says(
     seed: int,
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
-    similarity = ahop.AdditiveSimilarity(dimensions, pattern_knots=knots, rank=2).requires_grad_(False)
+    similarity = ahop.similarities.AdditiveSimilarity(dimensions, pattern_knots=knots, rank=2).requires_grad_(False)
     similarity.tables.copy_(torch.randn(similarity.tables.shape, generator=generator))
     similarity.mixing.copy_(torch.randn(similarity.mixing.shape, generator=generator))
     # Some knots fall on one place, and some values on knots and beyond the last.
@@ -119,7 +119,7 @@ def test_tables_are_looked_up_as_the_formula_says(
 def test_a_memory_answers_the_same_without_kernels(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     patterns = numbers(50, 8, 0.1, dtype, generator)
-    memory = ahop.AssociativeMemory(patterns, ahop.LikelihoodSimilarity(learned(8, True, generator)))
+    memory = ahop.AssociativeMemory(patterns, ahop.likelihood.LikelihoodSimilarity(learned(8, True, generator)))
     queries = numbers(6, 8, 0.2, dtype, generator)
     with_kernels = memory.scores(queries)
     memory.remove(torch.arange(7))
@@ -130,7 +130,7 @@ def test_a_memory_answers_the_same_without_kernels(dtype: torch.dtype, monkeypat
 def test_what_is_worth_more_than_an_exponent_can_say_goes_the_long_way() -> None:
     worth = torch.tensor([[1.0, 200.0]])
     assert not serves_mixture(torch.zeros(1, 2), worth)
-    variant = ahop.MixtureVariant(2)
+    variant = ahop.variants.MixtureVariant(2)
     variant.std.fill_(1e-37)
     variant.outlier_rate.fill_(1e-30)
     scores = variant.evidence(torch.zeros(2, 2), torch.zeros(1, 2))

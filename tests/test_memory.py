@@ -371,7 +371,7 @@ def test_a_stored_pattern_is_recalled_from_the_part_of_it_that_was_observed(name
 
 def test_a_sharp_memory_answers_with_the_pattern_itself_gaps_and_all() -> None:
     patterns = torch.tensor([[1.0, torch.nan, 3.0], [-1.0, 2.0, torch.nan]])
-    memory = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity(), ahop.Argmax())
+    memory = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity(), ahop.separations.Argmax())
     queries = torch.tensor([[1.0, 5.0, torch.nan], [torch.nan, 2.0, 9.0], [torch.nan, torch.nan, torch.nan]])
     expected = torch.cat([patterns, torch.tensor([[0.0, 2.0, 3.0]])])
     assert_close(memory.retrieve(queries), expected, equal_nan=True)

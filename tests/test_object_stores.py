@@ -92,10 +92,10 @@ def test_an_index_of_a_table_far_away_is_kept_here(address: str, options: dict[s
 
 
 def test_what_is_not_there_is_told(address: str, options: dict[str, str]) -> None:
-    with pytest.raises(ahop.AhopError, match="`create_store` makes one"):
+    with pytest.raises(ahop.errors.AhopError, match="`create_store` makes one"):
         ahop.open_store(address, storage_options=options)
     create_store(address, memory(), storage_options=options)
-    with pytest.raises(ahop.AhopError, match="already"):
+    with pytest.raises(ahop.errors.AhopError, match="already"):
         create_store(address, memory(), storage_options=options)
 
 

@@ -34,7 +34,7 @@ def test_a_memory_shows_how_a_value_speaks_and_how_far_copies_are_shifted(simila
 
 def test_a_similarity_that_is_no_sum_has_no_such_picture() -> None:
     memory = ahop.AssociativeMemory(PATTERNS, ahop.AdaptiveSimilarity(5))
-    with pytest.raises(ahop.AhopError, match="no sum over dimensions"):
+    with pytest.raises(ahop.errors.AhopError, match="no sum over dimensions"):
         CorruptionDisplay.from_memory(memory)
 
 

@@ -80,7 +80,7 @@ def halves() -> ahop.AssociativeMemory:
 def ours() -> ahop.AssociativeMemory:
     """A pool of similarities that can be saved: each knows half of what tells the origins apart."""
     transforms = [
-        ahop.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.SNVTransform()),
+        ahop.similarities.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.transforms.SNVTransform()),
         ahop.EuclideanSimilarity(),
     ]
     generator = torch.Generator().manual_seed(3)
@@ -94,7 +94,7 @@ def ours() -> ahop.AssociativeMemory:
 
 @pytest.mark.parametrize(
     "candidate",
-    [euclidean, left, ahop.EuclideanSimilarity(), ahop.CosineSimilarity()],
+    [euclidean, left, ahop.EuclideanSimilarity(), ahop.similarities.CosineSimilarity()],
     ids=["a function", "another", "a distance", "a cosine"],
 )
 def test_a_metric_of_any_unit_is_calibrated(candidate: Similarity | Metric) -> None:
@@ -162,7 +162,7 @@ def test_a_metric_is_tried_beside_all_of_ours_by_default() -> None:
 
 
 def test_metrics_that_know_different_things_are_pooled(halves: ahop.AssociativeMemory) -> None:
-    assert isinstance(halves.similarity, ahop.PooledSimilarity)
+    assert isinstance(halves.similarity, ahop.similarities.PooledSimilarity)
     report = report_of(halves)
     assert sorted(halves.similarity.names) == ["left", "right"]
     assert report.chosen in ("left + right", "right + left")
@@ -182,7 +182,7 @@ def test_a_pool_finds_as_much_as_what_knows_all(halves: ahop.AssociativeMemory) 
 
 
 def test_weights_in_a_pool_are_those_of_the_units(halves: ahop.AssociativeMemory) -> None:
-    assert isinstance(halves.similarity, ahop.PooledSimilarity)
+    assert isinstance(halves.similarity, ahop.similarities.PooledSimilarity)
     weights = dict(zip(halves.similarity.names, halves.similarity.weights.tolist(), strict=True))
     assert weights["right"] / weights["left"] == pytest.approx(1e6, rel=0.5)
 
@@ -336,7 +336,7 @@ def test_a_pool_with_a_function_in_it_cannot_be_saved(halves: ahop.AssociativeMe
 
 
 def test_a_pool_of_ours_comes_back_from_its_file_bit_for_bit(ours: ahop.AssociativeMemory, tmp_path: Path) -> None:
-    assert isinstance(ours.similarity, ahop.PooledSimilarity)
+    assert isinstance(ours.similarity, ahop.similarities.PooledSimilarity)
     ours.save(tmp_path / "memory.ahop")
     loaded = ahop.load(tmp_path / "memory.ahop")
     queries = pairs(50, 2).queries

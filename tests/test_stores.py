@@ -74,7 +74,11 @@ def of_table(store: Store) -> list[int]:
 # It answers as a memory.
 
 
-@pytest.mark.parametrize("separation", [ahop.Softmax(4.0), ahop.Sparsemax(), ahop.Argmax(), ahop.Power(3)], ids=repr)
+@pytest.mark.parametrize(
+    "separation",
+    [ahop.Softmax(4.0), ahop.separations.Sparsemax(), ahop.separations.Argmax(), ahop.separations.Power(3)],
+    ids=repr,
+)
 @settings(max_examples=FEW)
 @given(case=st.one_of(problems, gapped_problems), k=st.integers(1, 14), rows=st.integers(1, 5))
 def test_a_store_answers_as_the_memory(case: Problem, k: int, rows: int, separation: Any, tmp_path: Path) -> None:
@@ -214,7 +218,7 @@ def test_models_with_numbers_for_each_pattern_are_refused(tmp_path: Path) -> Non
     with pytest.raises(UnsupportedError, match="log_prior"):
         create_store(tmp_path / "table", ahop.AssociativeMemory(stored, log_prior=torch.zeros(4)))
     with pytest.raises(UnsupportedError, match="weights for each of its patterns"):
-        create_store(tmp_path / "table", ahop.AssociativeMemory(stored, ahop.IsolatedSimilarity(4, 6)))
+        create_store(tmp_path / "table", ahop.AssociativeMemory(stored, ahop.similarities.IsolatedSimilarity(4, 6)))
 
 
 # Versions.

@@ -30,7 +30,7 @@ class Case:
 
     def oracle(self) -> Tensor:
         """The trust of one who knows the true numbers, and compares with all other origins."""
-        variant = ahop.MixtureVariant(DIMENSIONS)
+        variant = ahop.variants.MixtureVariant(DIMENSIONS)
         variant.std.fill_(self.std)
         variant.outlier_rate.fill_(1e-4)
         variant.outliers.ends.copy_(torch.tensor([-20.0, 20.0]))

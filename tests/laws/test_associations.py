@@ -136,7 +136,9 @@ def test_the_fused_form_is_the_readable_one(
 
 
 @pytest.mark.parametrize("name", ["dot", "euclidean", "adaptive", "unified"])
-@pytest.mark.parametrize("separation", [ahop.Softmax(2.0), ahop.Sparsemax(), ahop.Entmax()], ids=repr)
+@pytest.mark.parametrize(
+    "separation", [ahop.Softmax(2.0), ahop.separations.Sparsemax(), ahop.separations.Entmax()], ids=repr
+)
 @pytest.mark.parametrize("updates", [None, 5])
 def test_no_sample_and_no_query_waits_for_the_others(name: str, separation: Separation, updates: int | None) -> None:
     queries, patterns = data(samples=5)

@@ -140,7 +140,9 @@ def test_directions_of_queries_with_gaps_are_close() -> None:
 
 def test_the_parts_of_a_sum_stand_side_by_side() -> None:
     case = problem(count=30, dimensions=6)
-    pool = ahop.PooledSimilarity([ahop.DotSimilarity(), ahop.CosineSimilarity(), ahop.SorensenSimilarity()])
+    pool = ahop.similarities.PooledSimilarity(
+        [ahop.DotSimilarity(), ahop.similarities.CosineSimilarity(), ahop.similarities.SorensenSimilarity()]
+    )
     pool.weights.copy_(torch.tensor([0.5, 3.0, 0.0]))
     lifting = lift(pool, case.patterns, case.queries)
     assert lifting.size == 12
@@ -151,13 +153,13 @@ def test_the_parts_of_a_sum_stand_side_by_side() -> None:
 def test_agreement_of_categories_is_lifted_and_of_numbers_is_not() -> None:
     categories = torch.randint(0, 5, (300, 6)).float()
     case = Problem(categories, categories[torch.randperm(300)[:40]].where(torch.rand(40, 6) < 0.7, 2.0))
-    lifting = lift(ahop.MatchSimilarity(), case.patterns, case.queries, tolerance=1e-4)
-    error = differences(lifting, case, ahop.MatchSimilarity()(case.patterns, case.queries))
+    lifting = lift(ahop.similarities.MatchSimilarity(), case.patterns, case.queries, tolerance=1e-4)
+    error = differences(lifting, case, ahop.similarities.MatchSimilarity()(case.patterns, case.queries))
     assert float(error.abs().max()) < 1e-3
     numbers = problem(count=5000, batch=64)
     exact_copies = numbers.patterns[:64]
     with pytest.raises(UnsupportedError, match="cannot be lifted within"):
-        lift(ahop.MatchSimilarity(), numbers.patterns, exact_copies, tolerance=1e-3)
+        lift(ahop.similarities.MatchSimilarity(), numbers.patterns, exact_copies, tolerance=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,14 @@ def test_gradients_of_a_modulation_are_right(name: str) -> None:
 
 def test_a_fresh_kernel_changes_nothing() -> None:
     patterns = problem().patterns
-    assert torch.equal(ahop.KernelModulation(4)(patterns), patterns)
+    assert torch.equal(ahop.modulations.KernelModulation(4)(patterns), patterns)
 
 
 @pytest.mark.parametrize("name", ["kernel", "narrow kernel", "wide kernel"])
 def test_a_dot_product_with_a_modulated_pattern_is_the_dot_product_in_kernel_space(name: str) -> None:
     case = problem()
     modulation = MODULATIONS[name](4).double()
-    assert isinstance(modulation, ahop.KernelModulation)
+    assert isinstance(modulation, ahop.modulations.KernelModulation)
     scores = ahop.DotSimilarity()(modulation(case.patterns), case.queries)
     projected, queries = case.patterns @ modulation.kernel.mT, case.queries @ modulation.kernel.mT
     assert_close(scores, ahop.DotSimilarity()(projected, queries))
@@ -70,7 +70,7 @@ def test_a_dot_product_with_a_modulated_pattern_is_the_dot_product_in_kernel_spa
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_kernel_has_at_least_one_dimension(size: int) -> None:
     with pytest.raises(ahop.errors.InvalidValueError, match="`kernel_dimensions` must be a whole number"):
-        ahop.KernelModulation(3, kernel_dimensions=size)
+        ahop.modulations.KernelModulation(3, kernel_dimensions=size)
 
 
 @pytest.mark.parametrize("name", ["kernel", "narrow kernel", "wide kernel"])
@@ -94,7 +94,7 @@ def test_what_was_not_observed_adds_nothing_to_the_confinement(energy: Energy) -
 def test_an_energy_is_one_number_for_each_query(energy: Energy, dtype: torch.dtype, batch: int) -> None:
     case = problem(batch=batch, dtype=dtype)
     scores = ahop.DotSimilarity()(case.patterns, case.queries)
-    energies = energy(case.queries, scores, ahop.Softmax(), ahop.Unmodulated())
+    energies = energy(case.queries, scores, ahop.Softmax(), ahop.modulations.Unmodulated())
     assert energies.shape == (batch,)
     assert energies.dtype == dtype
 
@@ -105,8 +105,8 @@ def test_an_energy_is_the_confinement_less_the_potential(energy: Energy, separat
     case, modulation = problem(), MODULATIONS["kernel"](4).double()
     scores = ahop.DotSimilarity()(case.patterns, case.queries)
     confinement = {
-        ahop.FreeEnergy: torch.zeros(3).double(),
-        ahop.QuadraticEnergy: 0.5 * torch.einsum("bd,bd->b", case.queries, modulation(case.queries)),
+        ahop.energies.FreeEnergy: torch.zeros(3).double(),
+        ahop.energies.QuadraticEnergy: 0.5 * torch.einsum("bd,bd->b", case.queries, modulation(case.queries)),
     }[type(energy)]
     assert_close(energy(case.queries, scores, separation, modulation), confinement - separation.potential(scores))
 
@@ -125,6 +125,6 @@ def test_gradients_of_an_energy_are_right(energy: Energy, separation: Separation
 
 
 def test_the_quadratic_energy_of_a_kernel_is_half_the_length_in_kernel_space() -> None:
-    queries, modulation = problem().queries, ahop.KernelModulation(4, 2).double()
+    queries, modulation = problem().queries, ahop.modulations.KernelModulation(4, 2).double()
     lengths = 0.5 * (queries @ modulation.kernel.mT).square().sum(-1)
-    assert_close(ahop.QuadraticEnergy().confinement(queries, modulation), lengths)
+    assert_close(ahop.energies.QuadraticEnergy().confinement(queries, modulation), lengths)

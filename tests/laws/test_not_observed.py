@@ -176,7 +176,7 @@ def test_a_score_is_features_times_coefficients(name: str, case: Problem) -> Non
 def test_a_footprint_grows_by_the_addends_best_first(base: str, case: Problem) -> None:
     similarity = decomposable(base, case)
     addends = similarity.addends(case.patterns, case.queries)
-    steps = ahop.footprint(similarity, case.patterns, case.queries).diff(
+    steps = ahop.similarities.footprint(similarity, case.patterns, case.queries).diff(
         dim=-1, prepend=torch.zeros_like(addends[..., :1])
     )
     assert_close(steps, addends.sort(-1, descending=True).values)
@@ -291,12 +291,12 @@ def test_gradients_are_those_that_finite_differences_see(name: str) -> None:
     "similarity",
     [
         ahop.EuclideanSimilarity(),
-        ahop.ManhattanSimilarity(),
-        ahop.MatchSimilarity(),
-        ahop.UnifiedSimilarity(8),
-        ahop.FootprintSimilarity(ahop.EuclideanSimilarity(), 8),
-        ahop.AdaptiveSimilarity(8, [ahop.ManhattanSimilarity()]),
-        ahop.IsolatedSimilarity(50, 8, [ahop.EuclideanSimilarity()]),
+        ahop.similarities.ManhattanSimilarity(),
+        ahop.similarities.MatchSimilarity(),
+        ahop.similarities.UnifiedSimilarity(8),
+        ahop.similarities.FootprintSimilarity(ahop.EuclideanSimilarity(), 8),
+        ahop.AdaptiveSimilarity(8, [ahop.similarities.ManhattanSimilarity()]),
+        ahop.similarities.IsolatedSimilarity(50, 8, [ahop.EuclideanSimilarity()]),
     ],
     ids=repr,
 )
@@ -326,20 +326,21 @@ def test_a_similarity_that_does_not_know_gaps_says_so(monkeypatch: pytest.Monkey
 
 def test_a_similarity_to_which_gaps_are_evidence_gets_the_data_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     patterns = torch.tensor([[torch.nan, torch.nan], [torch.nan, 1.0], [1.0, 1.0]])
-    monkeypatch.setattr(ahop.MatchSimilarity, "missing_is_evidence", True)
+    monkeypatch.setattr(ahop.similarities.MatchSimilarity, "missing_is_evidence", True)
     matches = torch.tensor([[0.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 2.0]])
     similarities = [
-        ahop.MatchSimilarity(),
-        ahop.FootprintSimilarity(ahop.MatchSimilarity(), 2),
-        ahop.AdaptiveSimilarity(2, [ahop.MatchSimilarity()]),
-        ahop.IsolatedSimilarity(3, 2, [ahop.MatchSimilarity()]),
+        ahop.similarities.MatchSimilarity(),
+        ahop.similarities.FootprintSimilarity(ahop.similarities.MatchSimilarity(), 2),
+        ahop.AdaptiveSimilarity(2, [ahop.similarities.MatchSimilarity()]),
+        ahop.similarities.IsolatedSimilarity(3, 2, [ahop.similarities.MatchSimilarity()]),
     ]
     for similarity in similarities:
         assert torch.equal(similarity(patterns, patterns), matches)
 
 
 @pytest.mark.parametrize(
-    "similarity", [ahop.DotSimilarity(), ahop.AdaptiveSimilarity(4, [ahop.MatchSimilarity(), ahop.DotSimilarity()])]
+    "similarity",
+    [ahop.DotSimilarity(), ahop.AdaptiveSimilarity(4, [ahop.similarities.MatchSimilarity(), ahop.DotSimilarity()])],
 )
 def test_compiled_code_does_not_look_for_gaps(similarity: Similarity, monkeypatch: pytest.MonkeyPatch) -> None:
     case = problem()

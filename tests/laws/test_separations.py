@@ -68,7 +68,7 @@ def test_a_convex_potential_lies_above_its_tangents(separation: Separation, data
 
 
 def test_an_even_power_does_not_call_itself_convex() -> None:
-    assert [ahop.Power(k).is_convex for k in (1, 2, 3, 4)] == [True, False, True, False]
+    assert [ahop.separations.Power(k).is_convex for k in (1, 2, 3, 4)] == [True, False, True, False]
 
 
 @every_distribution
@@ -89,7 +89,7 @@ def test_a_distribution_sums_to_one_in_float32_too(separation: Separation, count
 @pytest.mark.parametrize("alpha", [1.01, 1.001, 1.0001])
 def test_entmax_close_to_softmax_is_still_a_distribution_close_to_softmax(alpha: float) -> None:
     scores = torch.randn(20, 1000)
-    weights = ahop.Entmax(alpha)(scores)
+    weights = ahop.separations.Entmax(alpha)(scores)
     assert_close(weights.sum(-1), torch.ones(20), rtol=0, atol=1e-5)
     assert_close(weights, torch.softmax(scores, -1), rtol=0.2, atol=1e-3)
 
@@ -97,7 +97,7 @@ def test_entmax_close_to_softmax_is_still_a_distribution_close_to_softmax(alpha:
 @every_separation
 @given(scores=score_rows())
 def test_a_larger_score_never_weighs_less(separation: Separation, scores: Tensor) -> None:
-    if isinstance(separation, ahop.Power) and not separation.is_convex:
+    if isinstance(separation, ahop.separations.Power) and not separation.is_convex:
         scores = scores.abs()
     weights = separation(scores)
     larger = scores.unsqueeze(-1) >= scores.unsqueeze(-2)
@@ -196,15 +196,19 @@ def test_a_separation_without_curvature_says_so(separation: Separation) -> None:
             separation.curvature(torch.ones(1, 2))
 
 
-@pytest.mark.parametrize("make", [ahop.Softmax, ahop.Sparsemax, lambda beta: ahop.Entmax(1.5, beta)])
+@pytest.mark.parametrize(
+    "make", [ahop.Softmax, ahop.separations.Sparsemax, lambda beta: ahop.separations.Entmax(1.5, beta)]
+)
 @pytest.mark.parametrize("beta", [1e4, 1e30])
 def test_the_sharpest_separation_is_argmax(make: type[ahop.Softmax], beta: float) -> None:
     scores = torch.tensor([[0.3, 0.1, 0.2], [-5.0, 5.0, 4.9], [2.0, 2.0, -1e30]])
-    assert_close(make(beta)(scores), ahop.Argmax()(scores))
+    assert_close(make(beta)(scores), ahop.separations.Argmax()(scores))
     assert_close(make(beta).potential(scores), scores.amax(-1), atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize("make", [ahop.Softmax, ahop.Sparsemax, lambda beta: ahop.Entmax(1.5, beta)])
+@pytest.mark.parametrize(
+    "make", [ahop.Softmax, ahop.separations.Sparsemax, lambda beta: ahop.separations.Entmax(1.5, beta)]
+)
 def test_beta_scales_the_scores(make: type[ahop.Softmax]) -> None:
     assert_close(make(3.0)(APART), make(1.0)(3 * APART))
     assert_close(make(3.0).potential(APART), make(1.0).potential(3 * APART) / 3)
@@ -212,31 +216,33 @@ def test_beta_scales_the_scores(make: type[ahop.Softmax]) -> None:
 
 @given(scores=score_rows())
 def test_sparsemax_is_the_one_of_the_entmax_package(scores: Tensor) -> None:
-    assert_close(ahop.Sparsemax()(scores), entmax.sparsemax(scores, dim=-1))
+    assert_close(ahop.separations.Sparsemax()(scores), entmax.sparsemax(scores, dim=-1))
 
 
 @given(scores=score_rows())
 def test_entmax_15_is_the_one_of_the_entmax_package(scores: Tensor) -> None:
-    assert_close(ahop.Entmax(1.5)(scores), entmax.entmax15(scores, dim=-1), rtol=1e-6, atol=1e-7)
+    assert_close(ahop.separations.Entmax(1.5)(scores), entmax.entmax15(scores, dim=-1), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("alpha", [1.05, 1.2, 1.5, 1.8, 2.0])
 @given(scores=score_rows(smallest_count=2))
 def test_entmax_is_the_one_of_the_entmax_package(alpha: float, scores: Tensor) -> None:
-    separation = ahop.Entmax(alpha).double()
+    separation = ahop.separations.Entmax(alpha).double()
     expected = entmax.entmax_bisect(scores, alpha=float(separation.alpha), dim=-1, n_iter=100)
     assert_close(separation(scores), expected, rtol=1e-6, atol=1e-7)
 
 
 @given(scores=score_rows())
 def test_entmax_with_alpha_two_is_sparsemax(scores: Tensor) -> None:
-    assert_close(ahop.Entmax(2.0, beta=0.7)(scores), ahop.Sparsemax(0.7)(scores))
-    assert_close(ahop.Entmax(2.0, beta=0.7).potential(scores), ahop.Sparsemax(0.7).potential(scores))
+    assert_close(ahop.separations.Entmax(2.0, beta=0.7)(scores), ahop.separations.Sparsemax(0.7)(scores))
+    assert_close(
+        ahop.separations.Entmax(2.0, beta=0.7).potential(scores), ahop.separations.Sparsemax(0.7).potential(scores)
+    )
 
 
 @pytest.mark.parametrize("alpha", [1.1, 1.5, 1.9])
 def test_a_learned_alpha_has_the_right_gradients(alpha: float) -> None:
-    separation = ahop.Entmax(alpha, beta=1.3, learnable=True).double()
+    separation = ahop.separations.Entmax(alpha, beta=1.3, learnable=True).double()
     start = separation.get_parameter("_alpha").detach()
 
     def weights(hidden: Tensor, scores: Tensor) -> Tensor:
@@ -254,7 +260,7 @@ def test_a_learned_alpha_has_the_right_gradients(alpha: float) -> None:
 
 @given(scores=score_rows())
 def test_argmax_ties_share_equally(scores: Tensor) -> None:
-    weights = ahop.Argmax()(scores)
+    weights = ahop.separations.Argmax()(scores)
     best = scores == scores.amax(-1, keepdim=True)
     assert_close(weights, best / best.sum(-1, keepdim=True, dtype=torch.float64))
 
@@ -273,7 +279,9 @@ def test_softmax_leaves_the_odds_of_the_others_as_a_pattern_is_stored_twice(scor
     assert_close(doubled[:, 1:-1] / doubled[:, 1:2], once[:, 1:] / once[:, 1:2])
 
 
-@pytest.mark.parametrize("make", [ahop.Softmax, ahop.Sparsemax, lambda beta: ahop.Entmax(1.5, beta)])
+@pytest.mark.parametrize(
+    "make", [ahop.Softmax, ahop.separations.Sparsemax, lambda beta: ahop.separations.Entmax(1.5, beta)]
+)
 @pytest.mark.parametrize("beta", [0.0, -1.0, float("nan"), float("inf")])
 def test_beta_must_be_positive(make: type[ahop.Softmax], beta: float) -> None:
     with pytest.raises(ahop.errors.InvalidValueError, match="`beta` must be positive and finite; got"):
@@ -283,10 +291,10 @@ def test_beta_must_be_positive(make: type[ahop.Softmax], beta: float) -> None:
 @pytest.mark.parametrize(("alpha", "learnable"), [(1.0, False), (0.5, False), (2.1, False), (2.0, True)])
 def test_alpha_must_lie_between_softmax_and_sparsemax(alpha: float, learnable: bool) -> None:
     with pytest.raises(ahop.errors.InvalidValueError, match=r"`alpha` must lie in \(1, 2\].*use `Softmax`"):
-        ahop.Entmax(alpha, learnable=learnable)
+        ahop.separations.Entmax(alpha, learnable=learnable)
 
 
 @pytest.mark.parametrize("exponent", [0, -1, 1.5, True])
 def test_an_exponent_must_be_a_whole_number(exponent: int, unchecked: None) -> None:
     with pytest.raises(ahop.errors.InvalidValueError, match="`exponent` must be a whole number of at least 1"):
-        ahop.Power(exponent)
+        ahop.separations.Power(exponent)

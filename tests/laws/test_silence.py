@@ -54,7 +54,7 @@ def step_density(outliers: StepDensity, value: float) -> float:
     return exp(float(outliers.log_density[step]) - max(low - value, value - high, 0.0) / width)
 
 
-def mixture_term(variant: ahop.MixtureVariant, i: int, stored: float, asked: float) -> float:
+def mixture_term(variant: ahop.variants.MixtureVariant, i: int, stored: float, asked: float) -> float:
     if isnan(stored) or isnan(asked):
         return 0.0
     gain, bias, std, rate = (float(each[i]) for each in (variant.gain, variant.bias, variant.std, variant.outlier_rate))
@@ -89,7 +89,7 @@ def hat_weights(places: list[float], value: float) -> list[float]:
     return weights
 
 
-def table_term(similarity: ahop.AdditiveSimilarity, i: int, stored: float, asked: float) -> float:
+def table_term(similarity: ahop.similarities.AdditiveSimilarity, i: int, stored: float, asked: float) -> float:
     if isnan(stored) or isnan(asked):
         return 0.0
     table = (similarity.mixing[i].double()[:, None, None] * similarity.tables.detach().double()).sum(0)
@@ -100,16 +100,16 @@ def table_term(similarity: ahop.AdditiveSimilarity, i: int, stored: float, asked
 
 def addend(similarity: Similarity, i: int, stored: float, asked: float) -> float:
     match similarity:
-        case ahop.DebiasedSimilarity():
+        case ahop.similarities.DebiasedSimilarity():
             return addend(similarity.base, i, stored, asked - float(similarity.bias[i]))
         case ahop.EuclideanSimilarity():
             return -((asked - stored) ** 2)
-        case ahop.AdditiveSimilarity():
+        case ahop.similarities.AdditiveSimilarity():
             said = float(similarity.gap_weight.detach()) * gap_term(similarity.missingness, i, stored, asked)
             return table_term(similarity, i, stored, asked) + said
-        case ahop.EvidenceSimilarity() | ahop.LikelihoodSimilarity():
+        case ahop.likelihood.EvidenceSimilarity() | ahop.likelihood.LikelihoodSimilarity():
             variant = similarity.variant
-            assert isinstance(variant, ahop.MixtureVariant)
+            assert isinstance(variant, ahop.variants.MixtureVariant)
             return mixture_term(variant, i, stored, asked) + gap_term(variant.missingness, i, stored, asked)
     raise AssertionError(f"say here what {similarity!r} makes of one dimension")
 
@@ -164,8 +164,8 @@ def test_a_hole_in_a_pattern_or_a_query_says_what_its_rate_says_and_no_more(name
     case = with_gaps(problem(count=8, batch=6), seed=3)
     similarity = made(name, case)
     assert isinstance(similarity, DecomposableSimilarity)
-    inner = similarity.base if isinstance(similarity, ahop.DebiasedSimilarity) else similarity
-    weight = float(inner.gap_weight.detach()) if isinstance(inner, ahop.AdditiveSimilarity) else 1.0
+    inner = similarity.base if isinstance(similarity, ahop.similarities.DebiasedSimilarity) else similarity
+    weight = float(inner.gap_weight.detach()) if isinstance(inner, ahop.similarities.AdditiveSimilarity) else 1.0
     gap, value = _missingness(inner).evidence_terms(case.patterns)
     expected = weight * torch.where(case.queries.isnan().unsqueeze(-2), gap, value)
     holes = case.queries.isnan().unsqueeze(-2) | case.patterns.isnan().unsqueeze(-3)
@@ -174,8 +174,8 @@ def test_a_hole_in_a_pattern_or_a_query_says_what_its_rate_says_and_no_more(name
 
 
 def _missingness(similarity: Similarity) -> Missingness:
-    owner = similarity.variant if isinstance(similarity, ahop.EvidenceSimilarity) else similarity
-    assert isinstance(owner, ahop.MixtureVariant | ahop.AdditiveSimilarity)
+    owner = similarity.variant if isinstance(similarity, ahop.likelihood.EvidenceSimilarity) else similarity
+    assert isinstance(owner, ahop.variants.MixtureVariant | ahop.similarities.AdditiveSimilarity)
     return owner.missingness
 
 

@@ -222,22 +222,22 @@ def test_finite_in_finite_out(name: str, dtype: torch.dtype, patterns: Tensor, q
     "similarity",
     [
         ahop.EuclideanSimilarity(),
-        ahop.ManhattanSimilarity(),
-        ahop.MatchSimilarity(),
-        ahop.CorrelationSimilarity(),
-        ahop.SorensenSimilarity(),
-        ahop.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.SNVTransform()),
-        ahop.AlignedSimilarity(ahop.SorensenSimilarity(), 6),
-        ahop.PooledSimilarity([ahop.EuclideanSimilarity(), ahop.CorrelationSimilarity()]),
-        ahop.UnifiedSimilarity(6),
-        ahop.FootprintSimilarity(ahop.EuclideanSimilarity(), 6),
-        ahop.FootprintSimilarity(ahop.ManhattanSimilarity(), 6),
+        ahop.similarities.ManhattanSimilarity(),
+        ahop.similarities.MatchSimilarity(),
+        ahop.similarities.CorrelationSimilarity(),
+        ahop.similarities.SorensenSimilarity(),
+        ahop.similarities.TransformedSimilarity(ahop.EuclideanSimilarity(), ahop.transforms.SNVTransform()),
+        ahop.similarities.AlignedSimilarity(ahop.similarities.SorensenSimilarity(), 6),
+        ahop.similarities.PooledSimilarity([ahop.EuclideanSimilarity(), ahop.similarities.CorrelationSimilarity()]),
+        ahop.similarities.UnifiedSimilarity(6),
+        ahop.similarities.FootprintSimilarity(ahop.EuclideanSimilarity(), 6),
+        ahop.similarities.FootprintSimilarity(ahop.similarities.ManhattanSimilarity(), 6),
         ahop.AdaptiveSimilarity(6, [ahop.EuclideanSimilarity()]),
-        ahop.IsolatedSimilarity(50, 6, [ahop.EuclideanSimilarity()]),
-        ahop.LikelihoodSimilarity(ahop.NoisyVariant(0.1)),
-        ahop.LikelihoodSimilarity(ahop.BiasedVariant(0.0)),
-        ahop.LikelihoodSimilarity(ahop.MaskedVariant(0.2)),
-        ahop.LikelihoodSimilarity(ahop.MixedVariant(0.0, 0.1, 0.0)),
+        ahop.similarities.IsolatedSimilarity(50, 6, [ahop.EuclideanSimilarity()]),
+        ahop.likelihood.LikelihoodSimilarity(ahop.NoisyVariant(0.1)),
+        ahop.likelihood.LikelihoodSimilarity(ahop.variants.BiasedVariant(0.0)),
+        ahop.likelihood.LikelihoodSimilarity(ahop.variants.MaskedVariant(0.2)),
+        ahop.likelihood.LikelihoodSimilarity(ahop.MixedVariant(0.0, 0.1, 0.0)),
     ],
     ids=repr,
 )
@@ -293,9 +293,9 @@ def test_an_isolated_similarity_says_how_many_patterns_it_knows() -> None:
 def test_untrained_weights_are_the_base_similarity(name: str) -> None:
     case = problem()
     fresh: dict[str, Similarity] = {
-        "footprint of dot": ahop.FootprintSimilarity(ahop.DotSimilarity(), 4),
+        "footprint of dot": ahop.similarities.FootprintSimilarity(ahop.DotSimilarity(), 4),
         "adaptive": ahop.AdaptiveSimilarity(4, [ahop.DotSimilarity()]),
-        "isolated": ahop.IsolatedSimilarity(5, 4, [ahop.DotSimilarity()]),
+        "isolated": ahop.similarities.IsolatedSimilarity(5, 4, [ahop.DotSimilarity()]),
     }
     expected = ahop.DotSimilarity()(case.patterns, case.queries)
     assert_close(fresh[name](case.patterns, case.queries), expected)
@@ -309,7 +309,7 @@ def test_a_footprint_is_the_best_subspace_of_each_size(base: str) -> None:
     best = [
         torch.stack([values[..., list(chosen)].sum(-1) for chosen in _subsets(5, size)]).amax(0) for size in range(1, 6)
     ]
-    assert_close(ahop.footprint(similarity, case.patterns, case.queries), torch.stack(best, dim=-1))
+    assert_close(ahop.similarities.footprint(similarity, case.patterns, case.queries), torch.stack(best, dim=-1))
 
 
 def _subsets(total: int, size: int) -> list[Tensor]:
@@ -320,7 +320,9 @@ def test_weights_of_the_papers_table_count_from_the_other_end() -> None:
     assert torch.equal(from_paper_weights(torch.tensor([1.0, 0.0, 0.0])), torch.tensor([0.0, 0.0, 1.0]))
 
 
-@pytest.mark.parametrize("make", [ahop.AdaptiveSimilarity, lambda d, bases: ahop.IsolatedSimilarity(2, d, bases)])
+@pytest.mark.parametrize(
+    "make", [ahop.AdaptiveSimilarity, lambda d, bases: ahop.similarities.IsolatedSimilarity(2, d, bases)]
+)
 def test_at_least_one_base_is_needed(make: type[AdaptiveSimilarity]) -> None:
     with pytest.raises(ahop.errors.InvalidValueError, match="`bases` must name at least one"):
         make(3, [])
@@ -329,7 +331,7 @@ def test_at_least_one_base_is_needed(make: type[AdaptiveSimilarity]) -> None:
 def test_the_optimal_similarity_for_noise_is_its_likelihood_up_to_a_constant() -> None:
     case = problem()
     variance = torch.tensor([0.1, 0.5, 1.0, 2.0])
-    scores = ahop.optimal_for_noisy(variance)(case.patterns, case.queries)
+    scores = ahop.similarities.optimal_for_noisy(variance)(case.patterns, case.queries)
     likelihood = ahop.NoisyVariant(variance).log_likelihood(case.patterns, case.queries)
     assert_close(0.5 * (scores - scores[:, :1]), likelihood - likelihood[:, :1], rtol=1e-5, atol=1e-5)
 
@@ -337,11 +339,11 @@ def test_the_optimal_similarity_for_noise_is_its_likelihood_up_to_a_constant() -
 def test_the_optimal_similarity_for_a_bias_is_the_distance_without_it_up_to_a_constant() -> None:
     case = problem()
     bias = torch.tensor([0.5, -0.5, 1.0, 0.0])
-    scores = ahop.optimal_for_biased(bias)(case.patterns, case.queries)
+    scores = ahop.similarities.optimal_for_biased(bias)(case.patterns, case.queries)
     distances = ahop.EuclideanSimilarity()(case.patterns, case.queries - bias.double())
     assert_close(scores - scores[:, :1], distances - distances[:, :1])
 
 
 def test_the_optimal_similarity_for_a_mask_counts_agreements() -> None:
     patterns = torch.tensor([[1.0, 2.0, 3.0], [1.0, 0.0, 3.0]])
-    assert torch.equal(ahop.optimal_for_masked()(patterns, patterns[:1]), torch.tensor([[3.0, 2.0]]))
+    assert torch.equal(ahop.similarities.optimal_for_masked()(patterns, patterns[:1]), torch.tensor([[3.0, 2.0]]))

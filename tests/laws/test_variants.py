@@ -136,7 +136,9 @@ def test_each_likelihood_is_on_its_own(name: str) -> None:
     [
         ahop.NoisyVariant(0.04),
         ahop.NoisyVariant(1e-8),
-        ahop.ComposedVariant([ahop.BiasedVariant(0.3), ahop.NoisyVariant(0.04), ahop.NoisyVariant(0.01)]),
+        ahop.variants.ComposedVariant(
+            [ahop.variants.BiasedVariant(0.3), ahop.NoisyVariant(0.04), ahop.NoisyVariant(0.01)]
+        ),
         ahop.MixedVariant(0.0, 0.3, 0.2),
         ahop.MixedVariant(0.0, 0.3, 0.2, signs="per_query"),
         ahop.MixedVariant(0.0, 1e-4, 0.2),
@@ -172,9 +174,9 @@ def test_a_likelihood_is_the_histogram_of_its_samples(signs: Signs) -> None:
 every_learned_variant = pytest.mark.parametrize("name", LEARNED_MIXTURES)
 
 
-def learned(name: str, dimensions: int) -> ahop.MixtureVariant:
+def learned(name: str, dimensions: int) -> ahop.variants.MixtureVariant:
     variant = VARIANTS[name](dimensions)
-    assert isinstance(variant, ahop.MixtureVariant)
+    assert isinstance(variant, ahop.variants.MixtureVariant)
     return variant
 
 
@@ -339,7 +341,7 @@ def test_constant_signs_are_constant_and_other_signs_are_not() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.7, 1.0])
 def test_the_masked_likelihood_is_the_sum_over_all_masks(rate: float) -> None:
-    variant, patterns = ahop.MaskedVariant(rate, low=-2.0, high=1.0), uniform_patterns(4, 4)
+    variant, patterns = ahop.variants.MaskedVariant(rate, low=-2.0, high=1.0), uniform_patterns(4, 4)
     queries = variant.sample(patterns, 10).queries
     queries[0, 0] = 3.0  # no mask can explain this one
     inside = ((queries >= -2) & (queries <= 1)).double() / LEVELS
@@ -357,8 +359,13 @@ def test_noise_and_bias_compose_to_one_gaussian(seed: int) -> None:
     case = problem(seed=seed)
     first, second = torch.tensor([0.1, 0.2, 0.3, 0.4]), 0.5
     shift = torch.tensor([1.0, -1.0, 0.5, 0.0])
-    composed = ahop.ComposedVariant(
-        [ahop.NoisyVariant(first), ahop.BiasedVariant(shift), ahop.NoisyVariant(second), ahop.BiasedVariant(0.25)]
+    composed = ahop.variants.ComposedVariant(
+        [
+            ahop.NoisyVariant(first),
+            ahop.variants.BiasedVariant(shift),
+            ahop.NoisyVariant(second),
+            ahop.variants.BiasedVariant(0.25),
+        ]
     )
     gaussian = torch.distributions.Normal(case.patterns + shift + 0.25, (first.double() + second).sqrt())
     exact: Tensor = gaussian.log_prob(case.queries[:, None]).sum(-1)  # type: ignore[no-untyped-call]
@@ -366,24 +373,28 @@ def test_noise_and_bias_compose_to_one_gaussian(seed: int) -> None:
 
 
 def test_parts_are_applied_in_order() -> None:
-    shift, masks = ahop.BiasedVariant(10.0), ahop.MaskedVariant(1.0)
+    shift, masks = ahop.variants.BiasedVariant(10.0), ahop.variants.MaskedVariant(1.0)
     patterns = torch.zeros(1, 50)
-    assert float(ahop.ComposedVariant([shift, masks]).sample(patterns, 1).queries.max()) <= 1
-    assert float(ahop.ComposedVariant([masks, shift]).sample(patterns, 1).queries.min()) >= 9
+    assert float(ahop.variants.ComposedVariant([shift, masks]).sample(patterns, 1).queries.max()) <= 1
+    assert float(ahop.variants.ComposedVariant([masks, shift]).sample(patterns, 1).queries.min()) >= 9
 
 
 def test_a_bias_alone_is_exactly_known() -> None:
     patterns = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
-    likelihood = ahop.BiasedVariant([0.5, -0.5]).log_likelihood(patterns, torch.tensor([[0.5, -0.5], [0.6, -0.5]]))
+    likelihood = ahop.variants.BiasedVariant([0.5, -0.5]).log_likelihood(
+        patterns, torch.tensor([[0.5, -0.5], [0.6, -0.5]])
+    )
     assert torch.equal(likelihood, torch.tensor([[0.0, -torch.inf], [-torch.inf, -torch.inf]]))
 
 
 @pytest.mark.parametrize(
     "variant",
     [
-        ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.MaskedVariant(0.2)]),
-        ahop.ComposedVariant([ahop.BiasedVariant(0.1), ahop.BiasedVariant(0.2)]),
-        ahop.ComposedVariant([ahop.NoisyVariant(0.1), ahop.ComposedVariant([ahop.MaskedVariant(0.2)])]),
+        ahop.variants.ComposedVariant([ahop.NoisyVariant(0.1), ahop.variants.MaskedVariant(0.2)]),
+        ahop.variants.ComposedVariant([ahop.variants.BiasedVariant(0.1), ahop.variants.BiasedVariant(0.2)]),
+        ahop.variants.ComposedVariant(
+            [ahop.NoisyVariant(0.1), ahop.variants.ComposedVariant([ahop.variants.MaskedVariant(0.2)])]
+        ),
     ],
     ids=repr,
 )
@@ -398,7 +409,7 @@ def test_a_posterior_is_normalized(name: str, with_prior: bool) -> None:
     variant, patterns = VARIANTS[name](4), uniform_patterns(5, 4)
     log_prior = torch.randn(5, dtype=torch.float64) if with_prior else None
     pairs = variant.sample(patterns, 30, log_prior=log_prior)
-    posterior = ahop.log_posterior(variant, patterns, pairs.queries, log_prior)
+    posterior = ahop.variants.log_posterior(variant, patterns, pairs.queries, log_prior)
     assert_close(posterior.exp().sum(-1), torch.ones(30).double())
     likelihood = variant.log_likelihood(patterns, pairs.queries) + (0 if log_prior is None else log_prior)
     assert torch.equal(posterior.argmax(-1), likelihood.argmax(-1))
@@ -407,8 +418,8 @@ def test_a_posterior_is_normalized(name: str, with_prior: bool) -> None:
 @pytest.mark.parametrize(
     "variant",
     [
-        ahop.BiasedVariant(0.1),
-        ahop.MaskedVariant(0.4),
+        ahop.variants.BiasedVariant(0.1),
+        ahop.variants.MaskedVariant(0.4),
         ahop.MixedVariant(0.5, 0.1, 0.0),
         ahop.MixedVariant(1.0, 0.1, 0.0, signs="per_query"),
     ],
@@ -418,8 +429,8 @@ def test_a_posterior_is_normalized(name: str, with_prior: bool) -> None:
 def test_a_query_that_no_pattern_can_have_produced_gets_the_prior(variant: Variant, dtype: torch.dtype) -> None:
     patterns, log_prior = uniform_patterns(3, 4, dtype), torch.tensor([0.5, 0.25, 0.25], dtype=dtype).log()
     queries = torch.full((1, 4), 50.0, dtype=dtype)
-    assert_close(ahop.log_posterior(variant, patterns, queries, log_prior), log_prior[None])
-    assert_close(ahop.log_posterior(variant, patterns, queries).exp(), torch.full((1, 3), 1 / 3, dtype=dtype))
+    assert_close(ahop.variants.log_posterior(variant, patterns, queries, log_prior), log_prior[None])
+    assert_close(ahop.variants.log_posterior(variant, patterns, queries).exp(), torch.full((1, 3), 1 / 3, dtype=dtype))
 
 
 @every_known_variant
@@ -428,7 +439,7 @@ def test_a_query_that_no_pattern_can_have_produced_gets_the_prior(variant: Varia
 def test_a_posterior_of_huge_values_is_finite_and_normalized(name: str, dtype: torch.dtype, count: int) -> None:
     variant, patterns = VARIANTS[name](4), 1e30 * problem(count, dtype=dtype).patterns
     queries = torch.cat([patterns, patterns.flip(0), torch.zeros(1, 4, dtype=dtype)])
-    posterior = ahop.log_posterior(variant, patterns, queries).exp()
+    posterior = ahop.variants.log_posterior(variant, patterns, queries).exp()
     assert_close(posterior.sum(-1), torch.ones(len(queries), dtype=dtype))
 
 
@@ -439,20 +450,20 @@ def test_a_posterior_of_huge_values_is_finite_and_normalized(name: str, dtype: t
         (lambda: ahop.NoisyVariant([0.1, -0.1]), "`variance` must be positive"),
         (lambda: ahop.NoisyVariant(float("nan")), "`variance` must be finite; got nan"),
         (lambda: ahop.NoisyVariant([0.1, float("inf")]), "`variance` must be finite"),
-        (lambda: ahop.BiasedVariant(float("nan")), "`bias` must be finite; got nan"),
-        (lambda: ahop.BiasedVariant(0.0, tolerance=-1.0), "`tolerance` must be zero or larger"),
-        (lambda: ahop.BiasedVariant(torch.zeros(2, 2)), r"`bias` must be a number or a vector.*\(2, 2\)"),
-        (lambda: ahop.MaskedVariant(1.5), r"`rate` is a share.*\[0, 1\]; got 1.5"),
-        (lambda: ahop.MaskedVariant(0.5, 1.0, 1.0), "`low` must be below `high`; got 1.0 and 1.0"),
+        (lambda: ahop.variants.BiasedVariant(float("nan")), "`bias` must be finite; got nan"),
+        (lambda: ahop.variants.BiasedVariant(0.0, tolerance=-1.0), "`tolerance` must be zero or larger"),
+        (lambda: ahop.variants.BiasedVariant(torch.zeros(2, 2)), r"`bias` must be a number or a vector.*\(2, 2\)"),
+        (lambda: ahop.variants.MaskedVariant(1.5), r"`rate` is a share.*\[0, 1\]; got 1.5"),
+        (lambda: ahop.variants.MaskedVariant(0.5, 1.0, 1.0), "`low` must be below `high`; got 1.0 and 1.0"),
         (lambda: ahop.MixedVariant(-0.1, 0.0, 0.0), "`mask` is a share"),
         (lambda: ahop.MixedVariant(0.1, -0.1, 0.0), "`noise` must be zero or larger"),
         (lambda: ahop.MixedVariant(0.1, 0.0, float("inf")), "`bias` must be zero or larger, and finite"),
         (lambda: mixed(reading="sd"), "`reading` must be one of 'std', 'variance'; got 'sd'"),
         (lambda: mixed(signs="both"), "`signs` must be one of 'constant', 'per_query'; got 'both'"),
-        (lambda: ahop.ComposedVariant([]), "`parts` must hold at least one variant; got none"),
+        (lambda: ahop.variants.ComposedVariant([]), "`parts` must hold at least one variant; got none"),
         (lambda: ahop.Pairs(torch.zeros(2).long(), torch.zeros(3, 2)), "same length; got 2 and 3"),
     ],
 )
 def test_arguments_without_meaning_are_refused(make: Callable[[], object], message: str, unchecked: None) -> None:
-    with pytest.raises(ahop.AhopError, match=message):
+    with pytest.raises(ahop.errors.AhopError, match=message):
         make()

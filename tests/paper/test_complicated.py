@@ -3,19 +3,11 @@
 import torch
 from torch import Tensor
 
-from ahop import (
-    AdamSolver,
-    AdaptiveSimilarity,
-    Argmax,
-    AssociativeMemory,
-    EuclideanSimilarity,
-    IsolatedSimilarity,
-    MaskedVariant,
-    NoisyVariant,
-    Pairs,
-    evaluate,
-    fit,
-)
+from ahop import AdaptiveSimilarity, AssociativeMemory, EuclideanSimilarity, NoisyVariant, Pairs, evaluate, fit
+from ahop.fitting import AdamSolver
+from ahop.separations import Argmax
+from ahop.similarities import IsolatedSimilarity
+from ahop.variants import MaskedVariant
 from tests.paper.worlds import four_standard_errors, uniform_patterns
 
 N, D, QUERIES = 8, 12, 4000

@@ -5,22 +5,11 @@ from math import exp, log
 import pytest
 import torch
 
-from ahop import (
-    Argmax,
-    AssociativeMemory,
-    BiasedVariant,
-    EuclideanSimilarity,
-    LikelihoodSimilarity,
-    MaskedVariant,
-    NoisyVariant,
-    Softmax,
-    bayes_accuracy,
-    correctly_retrieved,
-    epsilon_retrieved,
-    evaluate,
-    log_posterior,
-    retrieval_accuracy,
-)
+from ahop import AssociativeMemory, EuclideanSimilarity, NoisyVariant, Softmax, evaluate
+from ahop.criteria import bayes_accuracy, correctly_retrieved, epsilon_retrieved, retrieval_accuracy
+from ahop.likelihood import LikelihoodSimilarity
+from ahop.separations import Argmax
+from ahop.variants import BiasedVariant, MaskedVariant, log_posterior
 from ahop.variants.base import Variant
 from tests.paper.worlds import gaussian, uniform_patterns
 

@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ahop import (
-    AdaptiveSimilarity,
-    DotSimilarity,
-    EuclideanSimilarity,
-    FootprintSimilarity,
-    ManhattanSimilarity,
-    MatchSimilarity,
-    footprint,
-)
+from ahop import AdaptiveSimilarity, DotSimilarity, EuclideanSimilarity
+from ahop.similarities import FootprintSimilarity, ManhattanSimilarity, MatchSimilarity, footprint
 from ahop.similarities.base import DecomposableSimilarity
 from ahop.similarities.footprint import from_paper_weights, rank_weights_of, subspace_weights_of
 from tests.paper.worlds import few, gaussian, matrices, uniform_patterns, vectors

@@ -8,21 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ahop import (
-    AssociativeMemory,
-    ConvexSolver,
-    Entmax,
-    EuclideanSimilarity,
-    FootprintSimilarity,
-    MixedVariant,
-    Pairs,
-    Softmax,
-    SolverReport,
-    Sparsemax,
-    fit,
-)
+from ahop import AssociativeMemory, EuclideanSimilarity, MixedVariant, Pairs, Softmax, fit
+from ahop.fitting import ConvexSolver
 from ahop.fitting.losses import fenchel_young_loss
+from ahop.report import SolverReport
+from ahop.separations import Entmax, Sparsemax
 from ahop.separations.base import Separation
+from ahop.similarities import FootprintSimilarity
 from tests.paper.worlds import few, gaussian, matrices, uniform_patterns
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from ahop import MixedVariant, bayes_accuracy
+from ahop import MixedVariant
+from ahop.criteria import bayes_accuracy
 from tests.paper.worlds import four_standard_errors, uniform_patterns
 
 Signs = Literal["constant", "per_query"]

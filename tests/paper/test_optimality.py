@@ -4,27 +4,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from ahop import (
-    Argmax,
-    AssociativeMemory,
-    BiasedVariant,
-    DotSimilarity,
-    EuclideanSimilarity,
+from ahop import AssociativeMemory, DotSimilarity, EuclideanSimilarity, NoisyVariant, Softmax, evaluate
+from ahop.criteria import correctly_retrieved
+from ahop.separations import Argmax
+from ahop.separations.base import Separation
+from ahop.similarities import (
     FootprintSimilarity,
     ManhattanSimilarity,
-    MaskedVariant,
-    NoisyVariant,
-    Softmax,
-    correctly_retrieved,
-    evaluate,
-    log_posterior,
     optimal_for_biased,
     optimal_for_masked,
     optimal_for_noisy,
 )
-from ahop.separations.base import Separation
 from ahop.similarities.base import Similarity
 from ahop.similarities.footprint import from_paper_weights
+from ahop.variants import BiasedVariant, MaskedVariant, log_posterior
 from ahop.variants.base import Variant
 from tests.paper.worlds import four_standard_errors, gaussian, uniform_patterns
 

@@ -16,22 +16,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from ahop import (
-    AdaptiveSimilarity,
-    Argmax,
-    AssociativeMemory,
-    Entmax,
-    FootprintSimilarity,
-    KernelModulation,
-    Readout,
-    SignDynamics,
-    Softmax,
-    Sparsemax,
-    iterate,
-    zoo,
-)
+from ahop import AdaptiveSimilarity, AssociativeMemory, Softmax, iterate, zoo
+from ahop.dynamics import Readout, SignDynamics
 from ahop.errors import UnsupportedError
+from ahop.modulations import KernelModulation
+from ahop.separations import Argmax, Entmax, Sparsemax
 from ahop.separations.base import Separation
+from ahop.similarities import FootprintSimilarity
 from tests.paper.worlds import few, gaussian, uniform_patterns
 
 Vector = list[float]

@@ -6,18 +6,11 @@ from math import exp, log, pi
 import pytest
 import torch
 
-from ahop import (
-    Argmax,
-    AssociativeMemory,
-    BiasedVariant,
-    ComposedVariant,
-    MaskedVariant,
-    MatchSimilarity,
-    NoisyVariant,
-    bayes_accuracy,
-    log_posterior,
-    retrieval_accuracy,
-)
+from ahop import AssociativeMemory, NoisyVariant
+from ahop.criteria import bayes_accuracy, retrieval_accuracy
+from ahop.separations import Argmax
+from ahop.similarities import MatchSimilarity
+from ahop.variants import BiasedVariant, ComposedVariant, MaskedVariant, log_posterior
 from ahop.variants.base import Variant
 from ahop.variants.masked import LEVELS
 from tests.paper.worlds import four_standard_errors, gaussian, uniform_patterns

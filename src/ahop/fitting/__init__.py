@@ -1,1 +1,7 @@
-"""Where variants and similarities meet: learning from pairs."""
+"""Learning from pairs: which similarity suits them, and the coefficients of one that is given."""
+
+from ahop.fitting.solvers.adam import AdamSolver
+from ahop.fitting.solvers.kernel_separation import SeparationSolver
+from ahop.fitting.solvers.newton import ConvexSolver
+
+__all__ = ["AdamSolver", "ConvexSolver", "SeparationSolver"]

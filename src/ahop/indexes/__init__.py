@@ -6,7 +6,7 @@ from ahop.indexes.engines.exact import ExactEngine
 from ahop.indexes.engines.faiss import FaissEngine
 from ahop.indexes.engines.pgvector import PgVectorEngine
 from ahop.indexes.files import load_index, save_index
-from ahop.indexes.reranking import Index
+from ahop.indexes.reranking import Index, lifted
 
 __all__ = [
     "Engine",
@@ -17,6 +17,7 @@ __all__ = [
     "Measured",
     "PgVectorEngine",
     "index",
+    "lifted",
     "load_index",
     "save_index",
     "tune",

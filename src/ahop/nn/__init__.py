@@ -1,6 +1,7 @@
 """Layers for networks: associations with patterns that change from call to call, and with patterns that are learned."""
 
 from ahop.nn.association import Associated, Association
+from ahop.nn.base import Layer
 from ahop.nn.blocks import HopfieldDecoderLayer, HopfieldEncoderLayer
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.layer import HopfieldLayer
@@ -15,5 +16,6 @@ __all__ = [
     "HopfieldEncoderLayer",
     "HopfieldLayer",
     "HopfieldPooling",
+    "Layer",
     "Prototypes",
 ]
