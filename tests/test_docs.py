@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -161,3 +162,19 @@ MEASURED = r"ahop\.(kernels(\.\w+)*|similarities\.additive\.hats|__version__)"
 def test_experiments_and_benchmarks_use_public_names_only(script: Path) -> None:
     private = private_names(script.read_text(encoding="utf-8"))
     assert not {name for name in private if not re.fullmatch(MEASURED, name)}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "house.md"], ids=lambda page: page.name)
+def test_the_tree_of_a_page_is_the_contract_of_the_imports(page: Path) -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    wanted = [module.strip().removeprefix("ahop.") for layer in contract["layers"] for module in layer.split("|")]
+    block = page.read_text("utf-8").split("```\nexperiments/ | ", 1)[1].split("```", 1)[0]
+    lines = [
+        line.split("   ", 1)[0] if line[:1] != " " else line.strip().split("   ", 1)[0] for line in block.splitlines()
+    ]
+    drawn = ["experiments", *(name.strip() for line in lines if line != "src/ahop/" for name in line.split(" | "))]
+    names = [re.sub(r"(/|\.py)$", "", name).replace("/", ".") for name in drawn]
+    assert names == wanted
+    for name in wanted[2:]:
+        path = ROOT / "src" / "ahop" / name.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file()

@@ -701,7 +701,7 @@ def test_changes_that_always_lose_say_so(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_lock_that_is_never_let_go_is_told(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
-    monkeypatch.setattr("ahop.stores.locking.PATIENCE", 0.05)
+    monkeypatch.setattr("ahop.stores.locking.TIMEOUT", 0.05)
     with (tmp_path / "table" / ".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(ConflictError, match="Another writer has held"):

@@ -4,6 +4,7 @@ from ahop.liftings.base import Lifting
 from ahop.liftings.cosine import CosineLifting
 from ahop.liftings.dot import DotLifting
 from ahop.liftings.factored import FactoredLifting
+from ahop.liftings.lift import LiftRequest, lifting_of
 from ahop.liftings.moved import MovedLifting
 from ahop.liftings.nuisance import NuisanceLifting
 from ahop.liftings.quadratic import QuadraticLifting
@@ -14,10 +15,12 @@ __all__ = [
     "CosineLifting",
     "DotLifting",
     "FactoredLifting",
+    "LiftRequest",
     "Lifting",
     "MovedLifting",
     "NuisanceLifting",
     "QuadraticLifting",
     "SumLifting",
     "TransformedLifting",
+    "lifting_of",
 ]

@@ -1,5 +1,8 @@
 """A learned similarity as an inner product: patterns are lifted once, and any engine for inner products serves it."""
 
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
 import torch
 from torch import Generator, Tensor
 
@@ -35,7 +38,7 @@ from ahop.variants.noisy import NoisyVariant
 from ahop.variants.nuisance import NuisanceVariant
 
 # Patterns and queries that ranks are chosen and errors are measured on.
-WEIGHED, JUDGED, ASKED = 4096, 512, 256
+WEIGHED, MEASURED, ASKED = 4096, 512, 256
 # Places of a stored value, coarse to fine: the first that keeps the tolerance is taken.
 GRIDS = (33, 65, 129, 257, 513)
 # By how much more terms are taken if those that should have been enough were not.
@@ -91,51 +94,35 @@ def lift(
     if asked is None or not len(asked):
         asked = _typical(similarity, stored, generator)
     if isinstance(similarity, MADE_OF_OTHERS):
-        known = similarity(stored[:JUDGED], asked) > lowest(stored.dtype)
+        known = similarity(stored[:MEASURED], asked) > lowest(stored.dtype)
         asked = asked[known.all(-1)]  # the others have nothing that an error could be measured on
-    lifting = _lift(similarity, stored, asked, tolerance, gaps, most)
-    _measure(lifting, similarity, stored[:JUDGED], asked)
+    lifting = lifting_of(similarity, LiftRequest(stored, asked, tolerance, gaps, most))
+    _measure(lifting, similarity, stored[:MEASURED], asked)
     return lifting
 
 
-def _lift(
-    similarity: Similarity, patterns: Patterns, queries: Queries, tolerance: float, gaps: bool, most: int
-) -> Lifting:
-    if isinstance(similarity, DotSimilarity):
-        return DotLifting(patterns.shape[1])
-    if isinstance(similarity, EuclideanSimilarity):
-        ones = torch.ones(patterns.shape[1], dtype=torch.float64)
-        return QuadraticLifting.of(ones, torch.zeros_like(ones), patterns, gaps)
-    if isinstance(similarity, UnifiedSimilarity):
-        return QuadraticLifting.of(similarity.precision.double(), similarity.slope.double(), patterns, gaps)
-    if isinstance(similarity, CosineSimilarity | CorrelationSimilarity):
-        refuse_gaps(patterns)
-        return CosineLifting(patterns.shape[1], centered=isinstance(similarity, CorrelationSimilarity))
-    if isinstance(similarity, DebiasedSimilarity):
-        queries = queries - similarity.bias.to(queries)
-        base = _lift(similarity.base, patterns, queries, tolerance, gaps, most)
-        return MovedLifting.of(base, similarity.bias, torch.ones_like(similarity.bias))
-    if isinstance(similarity, AlignedSimilarity):
-        queries = similarity.aligned(queries)
-        base = _lift(similarity.base, patterns, queries, tolerance, gaps, most)
-        return MovedLifting.of(base, similarity.offset, similarity.gain)
-    if isinstance(similarity, TransformedSimilarity):
-        transform = similarity.transform
-        behind, gaps = (transform(patterns), transform(queries)), gaps and not transform.fills_gaps
-        return TransformedLifting(_lift(similarity.base, *behind, tolerance, gaps, most), transform)
-    if isinstance(similarity, PooledSimilarity):
-        return _lift_pool(similarity, patterns, queries, tolerance, gaps, most)
-    if isinstance(similarity, LikelihoodSimilarity):
-        variant = similarity.variant
-        if isinstance(variant, NoisyVariant):
-            precision = 0.5 / variant.variance.double().expand(patterns.shape[1])
-            return QuadraticLifting.of(precision, torch.zeros_like(precision), patterns, gaps=False)
-        if isinstance(variant, NuisanceVariant):
-            return _lift_nuisance(similarity, variant, patterns, queries, tolerance, most)
-        if isinstance(variant, MixtureVariant):
-            return _lift_sum(EvidenceSimilarity(variant), patterns, queries, tolerance, most)
-    if isinstance(similarity, DecomposableSimilarity):
-        return _lift_sum(similarity, patterns, queries, tolerance, most)
+@dataclass(frozen=True)
+class LiftRequest:
+    """What a lifting is wanted for.
+
+    Attributes:
+        patterns: some of the stored ones.
+        queries: some of what will be asked.
+        tolerance: as in `lift`.
+        gaps: queries may have gaps.
+        most: how many dimensions a lifted vector may have.
+    """
+
+    patterns: Patterns
+    queries: Queries
+    tolerance: float
+    gaps: bool
+    most: int
+
+
+@singledispatch
+def lifting_of(similarity: Similarity, request: LiftRequest) -> Lifting:
+    """The lifting of a kind of similarity. `lifting_of.register(MySimilarity)` adds one of your own."""
     raise UnsupportedError(
         f"{similarity!r} is no inner product in any space of useful size: it weighs dimensions by their rank or by "
         "one another, or is known by its scores alone. Fit an additive similarity on the same pairs "
@@ -144,11 +131,77 @@ def _lift(
     )
 
 
+@lifting_of.register(DotSimilarity)
+def _(similarity: DotSimilarity, request: LiftRequest) -> Lifting:
+    return DotLifting(request.patterns.shape[1])
+
+
+@lifting_of.register(EuclideanSimilarity)
+def _(similarity: EuclideanSimilarity, request: LiftRequest) -> Lifting:
+    ones = torch.ones(request.patterns.shape[1], dtype=torch.float64)
+    return QuadraticLifting.of(ones, torch.zeros_like(ones), request.patterns, request.gaps)
+
+
+@lifting_of.register(UnifiedSimilarity)
+def _(similarity: UnifiedSimilarity, request: LiftRequest) -> Lifting:
+    precision, slope = similarity.precision.double(), similarity.slope.double()
+    return QuadraticLifting.of(precision, slope, request.patterns, request.gaps)
+
+
+@lifting_of.register(CosineSimilarity)
+@lifting_of.register(CorrelationSimilarity)
+def _(similarity: Similarity, request: LiftRequest) -> Lifting:
+    refuse_gaps(request.patterns)
+    return CosineLifting(request.patterns.shape[1], centered=isinstance(similarity, CorrelationSimilarity))
+
+
+@lifting_of.register(DebiasedSimilarity)
+def _(similarity: DebiasedSimilarity, request: LiftRequest) -> Lifting:
+    moved = replace(request, queries=request.queries - similarity.bias.to(request.queries))
+    return MovedLifting.of(lifting_of(similarity.base, moved), similarity.bias, torch.ones_like(similarity.bias))
+
+
+@lifting_of.register(AlignedSimilarity)
+def _(similarity: AlignedSimilarity, request: LiftRequest) -> Lifting:
+    base = lifting_of(similarity.base, replace(request, queries=similarity.aligned(request.queries)))
+    return MovedLifting.of(base, similarity.offset, similarity.gain)
+
+
+@lifting_of.register(TransformedSimilarity)
+def _(similarity: TransformedSimilarity, request: LiftRequest) -> Lifting:
+    transform = similarity.transform
+    behind = replace(
+        request,
+        patterns=transform(request.patterns),
+        queries=transform(request.queries),
+        gaps=request.gaps and not transform.fills_gaps,
+    )
+    return TransformedLifting(lifting_of(similarity.base, behind), transform)
+
+
+@lifting_of.register(LikelihoodSimilarity)
+def _(similarity: LikelihoodSimilarity, request: LiftRequest) -> Lifting:
+    variant, patterns = similarity.variant, request.patterns
+    if isinstance(variant, NoisyVariant):
+        precision = 0.5 / variant.variance.double().expand(patterns.shape[1])
+        return QuadraticLifting.of(precision, torch.zeros_like(precision), patterns, gaps=False)
+    if isinstance(variant, NuisanceVariant):
+        return _lift_nuisance(similarity, variant, patterns, request.queries, request.tolerance, request.most)
+    if isinstance(variant, MixtureVariant):
+        return lifting_of(EvidenceSimilarity(variant), request)
+    return lifting_of.dispatch(Similarity)(similarity, request)  # which says that there is none
+
+
+@lifting_of.register(DecomposableSimilarity)
+def _(similarity: DecomposableSimilarity, request: LiftRequest) -> Lifting:
+    return _lift_sum(similarity, request.patterns, request.queries, request.tolerance, request.most)
+
+
 def _lift_sum(
     similarity: DecomposableSimilarity, patterns: Patterns, queries: Queries, tolerance: float, most: int
 ) -> Lifting:
     """The fewest terms on the coarsest grid whose measured error is within the tolerance."""
-    exact = similarity(patterns[:JUDGED], queries)
+    exact = similarity(patterns[:MEASURED], queries)
     allowed = tolerance * _spread(exact)
     asked = queries
     if similarity.missing_is_evidence:  # what a gap says is worth a term, however rare it is in the sample
@@ -162,7 +215,7 @@ def _lift_sum(
         count = min(max(1, factors.needed(allowed)), max(1, available))
         while count <= most:
             lifting = factors.leading(count)
-            error, _ = _errors(lifting, patterns[:JUDGED], queries, exact)
+            error, _ = _errors(lifting, patterns[:MEASURED], queries, exact)
             if error <= allowed:
                 return lifting
             reached = min(reached, error)
@@ -176,24 +229,24 @@ def _lift_sum(
     )
 
 
-def _lift_pool(
-    pool: PooledSimilarity, patterns: Patterns, queries: Queries, tolerance: float, gaps: bool, most: int
-) -> Lifting:
+@lifting_of.register(PooledSimilarity)
+def _(pool: PooledSimilarity, request: LiftRequest) -> Lifting:
     """All members that have weight, each within a share of the tolerance: the largest that keeps it for their sum."""
+    patterns, queries, tolerance = request.patterns, request.queries, request.tolerance
     members = [(weight, part) for weight, part in zip(pool.weights.tolist(), pool.parts(), strict=True) if weight]
-    exact = pool(patterns[:JUDGED], queries)
+    exact = pool(patterns[:MEASURED], queries)
     allowed, reached, size = tolerance * _spread(exact), torch.inf, 0
     for share in MEMBERS_SHARES:
-        parts = [_lift(part, patterns, queries, share * tolerance, gaps, most) for _, part in members]
+        parts = [lifting_of(part, replace(request, tolerance=share * tolerance)) for _, part in members]
         lifting = SumLifting(parts)
         lifting.weights.copy_(torch.tensor([weight for weight, _ in members], dtype=torch.float64))
-        error, _ = _errors(lifting, patterns[:JUDGED], queries, exact)
-        if error <= allowed and lifting.size <= most:
+        error, _ = _errors(lifting, patterns[:MEASURED], queries, exact)
+        if error <= allowed and lifting.size <= request.most:
             return lifting
         reached, size = min(reached, error), lifting.size
     raise UnsupportedError(
         f"{pool!r} cannot be lifted within `tolerance`={tolerance:g} of the spread of its scores: with {size} "
-        f"dimensions, where {most} may be, the error is {reached:.3g}, and {allowed:.3g} is allowed. Raise the "
+        f"dimensions, where {request.most} may be, the error is {reached:.3g}, and {allowed:.3g} is allowed. Raise the "
         "tolerance, or let one of its members bring the candidates and rerank them with this one."
     )
 
@@ -203,11 +256,11 @@ def _lift_nuisance(
 ) -> Lifting:
     """The fewest products of main directions whose measured error is within the tolerance."""
     terms, dimensions = 0, variant.dimensions
-    exact = similarity(patterns[:JUDGED].double(), queries.double())
+    exact = similarity(patterns[:MEASURED].double(), queries.double())
     allowed, error = tolerance * _spread(exact), torch.inf
     while terms <= dimensions and dimensions + 1 + terms * (terms + 1) // 2 <= most:
         lifting = NuisanceLifting.of(variant, patterns, terms)
-        error, _ = _errors(lifting, patterns[:JUDGED].double(), queries.double(), exact)
+        error, _ = _errors(lifting, patterns[:MEASURED].double(), queries.double(), exact)
         if error <= allowed or lifting.is_distance:
             return lifting
         if terms == dimensions:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
@@ -141,8 +142,8 @@ class FaissEngine(Engine):
         """The same rows, searched harder or less hard."""
         if self.kind == "scan":
             raise UnsupportedError("A scan looks at every row; there is no effort to choose.")
-        other = self.__class__.__new__(self.__class__)
-        other.__dict__.update(self.__dict__, effort=check_count("effort", effort))
+        other = copy(self)
+        other.effort = check_count("effort", effort)
         return other
 
 
