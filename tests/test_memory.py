@@ -452,6 +452,7 @@ def test_a_scan_in_blocks_finds_what_all_scores_at_once_show(name: str, case: Pr
     whole = memory.recall(case.queries, k=k)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "BLOCK_BYTES", 1)
+        patch.setattr("ahop.scoring.COLUMNS_A_ROW", 0)
         parts = memory.recall(case.queries, k=k)
     assert_close(parts.posterior, whole.posterior)
     scores = memory.scores(case.queries)
@@ -460,6 +461,7 @@ def test_a_scan_in_blocks_finds_what_all_scores_at_once_show(name: str, case: Pr
 
 def test_of_equals_the_first_is_recalled_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "BLOCK_BYTES", 1)
+    monkeypatch.setattr("ahop.scoring.COLUMNS_A_ROW", 0)
     memory = ahop.AssociativeMemory(torch.ones(7, 3))
     recall = memory.recall(torch.ones(1, 3), k=4)
     assert recall.indices.tolist() == [[0, 1, 2, 3]]

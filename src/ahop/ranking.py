@@ -23,7 +23,7 @@ class Ranked:
         ids: (b, k) numbers of rows; -1 where there are no more.
         scores: (b, k); minus infinity there.
         log_mass: (b,) $\log \sum_n e^{\beta (s_n - s_{\max})}$ over all rows, in float64.
-        known: (b,) how many rows share anything with the query.
+        known: (b,) how many rows share anything with the query, if the separation has a floor; else all.
         rows: how many rows there are.
         evidence: what a detector of unknown queries looks at; None if there is none.
         patterns: (b, k, d) of the best; None if who asks has them.
@@ -86,8 +86,9 @@ class Ranking:
             return
         if self._all is not None:
             self._all.append(scores)
-        self._weigh(scores)
-        self._keep(scores, ids, patterns)
+        best = scores.topk(min(self.k, scores.shape[1]), dim=-1)
+        self._weigh(scores, best.values[:, 0])
+        self._keep(best.values, best.indices, ids, patterns)
         if self.evidence is not None:
             self.evidence = self.evidence.merged(Evidence.of(scores if evidence is None else evidence))
 
@@ -101,30 +102,30 @@ class Ranking:
         patterns = None if self.patterns is None else pad(self.patterns, (0, 0, 0, short), value=torch.nan)
         return Ranked(ids, scores, self.log_mass, self.known, self.rows, self.evidence, patterns, weights)
 
-    def _weigh(self, scores: Scores) -> None:
+    def _weigh(self, scores: Scores, top: PerQuery) -> None:
         """The mass, relative to the best score so far: differences of the largest floats fit into float64."""
-        before, top = self.top, scores.amax(-1)
-        has_mass = torch.isneginf(top).logical_not()  # patterns whose prior is zero have none
-        below = saturate(scores - top.where(has_mass, 0).unsqueeze(-1))
-        block = torch.logsumexp(sharpened(below, self.beta), dim=-1).double().where(has_mass, -torch.inf)
+        before, has_mass = self.top, torch.isneginf(top).logical_not()  # patterns whose prior is zero have none
+        below = scores - top.where(has_mass, 0).unsqueeze(-1)
+        block = sharpened(below, self.beta).exp_().sum(-1).double().log()
         self.top = torch.maximum(before, top.double())
         known, more = (self.beta * _below(each, self.top) for each in (before, top.double()))
         self.log_mass = torch.logaddexp(self.log_mass + known, block + more)
-        self.known += has_evidence(scores).sum(-1)
+        has_floor = isinstance(self.model.separation, Softmax) and self.model.separation.floor > 0
+        self.known += has_evidence(scores).sum(-1) if has_floor else scores.shape[-1]
 
-    def _keep(self, scores: Scores, ids: Tensor, patterns: Tensor | None) -> None:
+    def _keep(self, scores: Scores, columns: Tensor, ids: Tensor, patterns: Tensor | None) -> None:
         """The best of these and of those before. A stable sort: of equals the first row is kept."""
-        before, found = self.scores.shape[1], scores.topk(min(self.k, scores.shape[1]), dim=-1)
-        both = torch.cat([self.scores, found.values], dim=-1).sort(dim=-1, descending=True, stable=True)
+        before = self.scores.shape[1]
+        both = torch.cat([self.scores, scores], dim=-1).sort(dim=-1, descending=True, stable=True)
         order = both.indices[:, : self.k]
         self.scores = both.values[:, : self.k]
-        self.ids = torch.cat([self.ids, ids[found.indices]], dim=-1).gather(-1, order)
+        self.ids = torch.cat([self.ids, ids[columns]], dim=-1).gather(-1, order)
         is_new = order >= before
         if self.patterns is not None and patterns is not None and bool(is_new.any()):
             kept = self.patterns.new_empty(*order.shape, patterns.shape[1])
             who, place = (~is_new).nonzero(as_tuple=True)
             kept[who, place] = self.patterns[who, order[who, place]]
-            kept[is_new] = patterns[found.indices.gather(-1, (order - before).clamp_min(0))[is_new]]
+            kept[is_new] = patterns[columns.gather(-1, (order - before).clamp_min(0))[is_new]]
             self.patterns = kept
 
 

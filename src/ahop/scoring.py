@@ -18,6 +18,8 @@ from ahop.similarities.base import Similarity
 BLOCK_BYTES = 8 * 2**20
 # Queries that are ranked together: more would leave few columns to a block.
 MOST_QUERIES = 1024
+# Columns for each row that is kept: sorting the best of a block costs as much as looking at so many.
+COLUMNS_A_ROW = 32
 
 
 @torch.no_grad()
@@ -52,7 +54,7 @@ def rank(
         size = max(1, TEMPORARY_BYTES // row_bytes) if whole else MOST_QUERIES
         for part in blocks(len(asked), 1, size):
             ranking = Ranking(model, len(asked[part]), k, queries)
-            for scores, columns in _scores(chosen, stored, queries[asked[part]], whole):
+            for scores, columns in _scores(chosen, stored, queries[asked[part]], whole, k):
                 weighed = scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation)
                 ranking.update(weighed, ids[columns], scores)
             found.append(ranking.ranked())
@@ -72,11 +74,12 @@ def with_prior(scores: Scores, log_prior: Tensor, separation: Separation) -> Sco
 
 
 def _scores(
-    similarity: Similarity, patterns: Patterns, queries: Queries, whole: bool
+    similarity: Similarity, patterns: Patterns, queries: Queries, whole: bool, k: int
 ) -> Iterator[tuple[Scores, slice]]:
     """The scores of the queries with blocks of the patterns, or with all of them at once."""
-    size = len(patterns) if whole else 4 * len(queries) * patterns.element_size()
-    for columns in blocks(len(patterns), 1 if whole else size, size if whole else BLOCK_BYTES):
+    column = 4 * len(queries) * patterns.element_size()
+    budget = len(patterns) * column if whole else max(BLOCK_BYTES, COLUMNS_A_ROW * k * column)
+    for columns in blocks(len(patterns), column, budget):
         is_all = columns.stop - columns.start == len(patterns)  # the tensor itself, whose blocks may be packed
         yield (
             (similarity(patterns, queries) if is_all else similarity.rows(columns)(patterns[columns], queries)),

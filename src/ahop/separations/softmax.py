@@ -95,7 +95,7 @@ def has_evidence(scores: Scores) -> Tensor:
 
 def sharpened(scores: Scores, beta: float) -> Scores:
     """Scores times beta; a beta beyond the range of their dtype is the largest number in it: zero stays zero."""
-    return min(beta, torch.finfo(scores.dtype).max) * scores
+    return scores * min(beta, torch.finfo(scores.dtype).max)
 
 
 def below_top(scores: Scores) -> tuple[Scores, Tensor]:
