@@ -1,15 +1,12 @@
 r"""Footprints on a GPU, in Triton: what `plain` says, without ever holding all the pairs.
 
-One program compares one row with tiles of others and keeps the dimensions of a pair in its registers, where they are
-sorted. Every number of an output has one program that writes it, so that the same data give the same bits.
+Here is what runs on the host; `triton_programs` run on the GPU. Every number of an output has one program that
+writes it, so that the same data give the same bits.
 """
-
-# The programs are annotated by names of Triton, which is not there when they are defined.
-from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, no_type_check
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,12 +16,6 @@ from ahop._tensors import lowest
 TILE = 1024  # numbers that a program holds of each kind, if a row is not longer
 MOST_SHARES = 1024  # of a sum: enough to fill a large GPU, few enough to keep one partial sum each
 MOST_GRID_ROWS = 65535  # on the second axis of a grid, by CUDA
-
-# Sizes that change from call to call: Triton would compile anew for those that are one or a multiple of 16.
-_UNSPECIALIZED = ("batch", "count", "own_count", "others_count", "own_stride", "others_stride")
-
-_functions: list[Any] = []
-tl: Any = None  # `triton.language`, once a program is wanted
 
 
 @cache
@@ -53,7 +44,7 @@ def scores(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[i
     grid = (_tiles(count, tile), min(batch, MOST_GRID_ROWS))
     for base, asked, ranks in zip(bases, queries, weights, strict=True):
         arguments = (asked, queries[0], patterns, ranks, out, batch, count, dimensions)
-        _launch("_scores_program", grid, *arguments, **tile, BASE=base, LOWEST=lowest(out.dtype))
+        _launch("scores_program", grid, *arguments, **tile, BASE=base, LOWEST=lowest(out.dtype))
     return out
 
 
@@ -74,7 +65,7 @@ def weight_gradient(
     partial = patterns.new_empty(len(bases), grid[0] * grid[1], dimensions)
     for base, asked, out in zip(bases, queries, partial, strict=True):
         arguments = (asked, queries[0], patterns, gradient, out, batch, count, dimensions)
-        _launch("_weight_gradient_program", grid, *arguments, **tile, BASE=base)
+        _launch("weight_gradient_program", grid, *arguments, **tile, BASE=base)
     return partial.sum(1)
 
 
@@ -107,7 +98,7 @@ def _row_gradient(
     shares = min(_tiles(len(others), tile), max(1, MOST_SHARES // count))
     partial = own.new_empty(shares, count, dimensions)
     arguments = (own, own_seen, others, others_seen, ranks, gradient, partial, count, len(others), dimensions)
-    _launch("_row_gradient_program", (count, shares), *arguments, *gradient.stride(), **tile, BASE=base)
+    _launch("row_gradient_program", (count, shares), *arguments, *gradient.stride(), **tile, BASE=base)
     return partial.sum(0)
 
 
@@ -131,226 +122,7 @@ def _power_of_two(least: int) -> int:
 
 
 def _launch(program: str, grid: tuple[int, int], first: Tensor, /, *others: Any, **constants: Any) -> None:
-    _hand_over_to_triton()
+    from ahop.kernels import triton_programs  # not before a program is wanted: the package imports without Triton
+
     with torch.cuda.device_of(first):  # type: ignore[no-untyped-call] # Triton asks which GPU is current, not whose data
-        globals()[program][grid](first, *others, **constants)
-
-
-@cache
-def _hand_over_to_triton() -> None:
-    """Turn the functions below into programs. Not before they are wanted: the package must import without Triton."""
-    import triton
-
-    names = globals()
-    names["tl"] = triton.language
-    for function in _functions:
-        names[function.__name__] = triton.jit(function, do_not_specialize=_UNSPECIALIZED)
-
-
-def _program(function: Any) -> Any:
-    _functions.append(function)
-    return function
-
-
-@_program
-@no_type_check
-def _scores_program(
-    queries,
-    queries_seen,
-    patterns,
-    weights,
-    scores,
-    batch,
-    count,
-    dimensions,
-    BASE: tl.constexpr,
-    LOWEST: tl.constexpr,
-    ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
-):
-    rows = _numbers(tl.program_id(0) * ROWS, ROWS)
-    stored = _load(patterns, rows, count, dimensions, WIDTH)
-    lanes = tl.arange(0, WIDTH)
-    ranks = tl.load(weights + lanes, mask=lanes < dimensions, other=0.0)
-    for query in range(tl.program_id(1), batch, tl.num_programs(1)):
-        row = _numbers(query, 1)
-        asked = _load(queries, row, batch, dimensions, WIDTH)
-        asked_seen = _load(queries_seen, row, batch, dimensions, WIDTH)
-        values, _, shared = _compare(asked, asked_seen, stored, stored, BASE)
-        places = scores + row * count + rows
-        result = tl.load(places, mask=rows < count, other=0.0)  # of the bases before this one
-        result += tl.sum(_descending(values, dimensions, WIDTH) * ranks[None, :], 1)
-        tl.store(places, tl.where(shared > 0, result, LOWEST), mask=rows < count)
-
-
-@_program
-@no_type_check
-def _weight_gradient_program(
-    queries,
-    queries_seen,
-    patterns,
-    gradient,
-    partial,
-    batch,
-    count,
-    dimensions,
-    BASE: tl.constexpr,
-    ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
-):
-    total = tl.zeros([WIDTH], dtype=partial.dtype.element_ty)
-    for query in range(tl.program_id(1), batch, tl.num_programs(1)):
-        row = _numbers(query, 1)
-        asked = _load(queries, row, batch, dimensions, WIDTH)
-        asked_seen = _load(queries_seen, row, batch, dimensions, WIDTH)
-        for tile in range(tl.program_id(0), tl.cdiv(count, ROWS), tl.num_programs(0)):
-            rows = _numbers(tile * ROWS, ROWS)
-            stored = _load(patterns, rows, count, dimensions, WIDTH)
-            values, _, shared = _compare(asked, asked_seen, stored, stored, BASE)
-            # A row beyond the last shares no dimension either, so this keeps within the tensor.
-            slopes = tl.load(gradient + row * count + rows, mask=shared > 0, other=0.0)
-            total += tl.sum(_descending(values, dimensions, WIDTH) * slopes[:, None], 0)
-    lanes = tl.arange(0, WIDTH)
-    place = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
-    tl.store(partial + place * dimensions + lanes, total, mask=lanes < dimensions)
-
-
-@_program
-@no_type_check
-def _row_gradient_program(
-    own,
-    own_seen,
-    others,
-    others_seen,
-    weights,
-    gradient,
-    partial,
-    own_count,
-    others_count,
-    dimensions,
-    own_stride,
-    others_stride,
-    BASE: tl.constexpr,
-    ROWS: tl.constexpr,
-    WIDTH: tl.constexpr,
-):
-    row = _numbers(tl.program_id(0), 1)
-    near = _load(own, row, own_count, dimensions, WIDTH)
-    near_seen = _load(own_seen, row, own_count, dimensions, WIDTH)
-    lanes = tl.arange(0, WIDTH)[None, :]
-    total = tl.zeros([1, WIDTH], dtype=partial.dtype.element_ty)
-    for tile in range(tl.program_id(1), tl.cdiv(others_count, ROWS), tl.num_programs(1)):
-        rows = _numbers(tile * ROWS, ROWS)
-        far = _load(others, rows, others_count, dimensions, WIDTH)
-        far_seen = _load(others_seen, rows, others_count, dimensions, WIDTH)
-        values, seen, shared = _compare(near, near_seen, far, far_seen, BASE)
-        counts = tl.load(weights + _ranks(values, dimensions, WIDTH), mask=lanes < dimensions, other=0.0)
-        # What the gaps count goes evenly to the dimensions that their mean is made of.
-        counts += _mean(tl.where(seen, 0.0, counts), shared)
-        slopes = tl.load(gradient + row * own_stride + rows * others_stride, mask=shared > 0, other=0.0)
-        parts = slopes[:, None] * counts * _slope(near, far, BASE)
-        total += tl.sum(tl.where(seen, parts, 0.0), 0)[None, :]
-    place = _numbers(tl.program_id(1), 1) * own_count + row
-    total = tl.where(near == near, total, 0.0)
-    tl.store(partial + place[:, None] * dimensions + lanes, total, mask=lanes < dimensions)
-
-
-@_program
-@no_type_check
-def _numbers(first, COUNT: tl.constexpr):
-    """So many numbers of rows. In 64 bits: a number of a row times its length may need more than 32."""
-    return (first + tl.arange(0, COUNT)).to(tl.int64)
-
-
-@_program
-@no_type_check
-def _load(pointer, rows, count, dimensions, WIDTH: tl.constexpr):
-    """The rows, with gaps wherever the tile is larger than the tensor."""
-    lanes = tl.arange(0, WIDTH)[None, :]
-    inside = (rows[:, None] < count) & (lanes < dimensions)
-    return tl.load(pointer + rows[:, None] * dimensions + lanes, mask=inside, other=float("nan"))
-
-
-@_program
-@no_type_check
-def _compare(near, near_seen, far, far_seen, BASE: tl.constexpr):
-    """The values of each pair, the mean of the others in a gap; where there is none; how many dimensions are shared."""
-    seen = (near_seen == near_seen) & (far_seen == far_seen)
-    near, far = _filled(near), _filled(far)
-    if BASE == 0:
-        values = -(near - far) * (near - far)
-    elif BASE == 1:
-        values = near * far
-    else:
-        values = -tl.abs(near - far)
-    values = tl.where(seen, values, 0.0)
-    shared = tl.sum(seen.to(tl.int32), 1)
-    return tl.where(seen, values, _mean(values, shared)), seen, shared
-
-
-@_program
-@no_type_check
-def _slope(near, far, BASE: tl.constexpr):
-    """The derivative of each value in the near side."""
-    near, far = _filled(near), _filled(far)
-    if BASE == 0:
-        slope = 2.0 * (far - near)
-    elif BASE == 1:
-        slope = far
-    else:
-        slope = (far > near).to(near.dtype) - (far < near).to(near.dtype)
-    return slope
-
-
-@_program
-@no_type_check
-def _filled(values):
-    return tl.where(values == values, values, 0.0)
-
-
-@_program
-@no_type_check
-def _mean(values, shared):
-    return (tl.sum(values, 1) / tl.maximum(shared, 1).to(values.dtype))[:, None]
-
-
-@_program
-@no_type_check
-def _descending(values, dimensions, WIDTH: tl.constexpr):
-    """The values of each pair in falling order, NaN first as in torch; zero in the padding."""
-    inside = tl.arange(0, WIDTH)[None, :] < dimensions
-    values = tl.where(inside, values, float("-inf"))
-    # A network of comparisons loses NaN, so they are counted and put back.
-    undefined = tl.sum((values != values).to(tl.int32), 1)[:, None]
-    values = tl.sort(tl.where(values == values, values, float("inf")), descending=True)
-    values = tl.where(tl.arange(0, WIDTH)[None, :] < undefined, float("nan"), values)
-    return tl.where(inside, values, 0.0)
-
-
-@_program
-@no_type_check
-def _ranks(values, dimensions, WIDTH: tl.constexpr):
-    """Where each value of a pair stands in falling order, the first of equals first; the padding comes last."""
-    values = tl.where(tl.arange(0, WIDTH)[None, :] < dimensions, values, float("-inf"))
-    values = tl.where(values == values, values, float("inf"))
-    # The bits of a float, read as a whole number, rise with it if it is positive, and with its size if it is not.
-    if values.dtype == tl.float32:
-        bits = values.to(tl.int32, bitcast=True)
-        falling = tl.where(bits < 0, tl.abs(values).to(tl.int32, bitcast=True), ~bits).to(tl.int64)
-        ranks = _places(falling, WIDTH)
-    else:
-        bits = values.to(tl.int64, bitcast=True)
-        falling = tl.where(bits < 0, tl.abs(values).to(tl.int64, bitcast=True), ~bits)
-        # Too many bits for one sort: first the lower half, then the upper half with what came of the lower one.
-        ranks = _places(((falling >> 32) << 12) | _places(falling & 0xFFFFFFFF, WIDTH), WIDTH)
-    return ranks
-
-
-@_program
-@no_type_check
-def _places(keys, WIDTH: tl.constexpr):
-    """Where each key stands in rising order. A key has 51 bits at most and a row 4096 keys: both share one number."""
-    tl.static_assert(WIDTH <= 4096)
-    lanes = tl.arange(0, WIDTH)[None, :]
-    order = (tl.sort((keys << 12) | lanes) & 4095).to(tl.int32)
-    return tl.sort((order << 12) | lanes) & 4095
+        getattr(triton_programs, program)[grid](first, *others, **constants)
