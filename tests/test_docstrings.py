@@ -24,7 +24,9 @@ AT_HAND = {
 
 def with_examples() -> list[ModuleType]:
     modules = [
-        import_module(each.name) for each in pkgutil.walk_packages(ahop.__path__, "ahop.") if not each.name.endswith(("_native", "triton_programs"))
+        import_module(each.name)
+        for each in pkgutil.walk_packages(ahop.__path__, "ahop.")
+        if not each.name.endswith(("_native", "triton_programs"))
     ]
     return [module for module in modules if any(test.examples for test in doctest.DocTestFinder().find(module))]
 

@@ -1,8 +1,8 @@
 """Classification by likeness to prototypes."""
 
 from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from numbers import Real
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -10,21 +10,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Generator, Tensor
 from tqdm.auto import tqdm
 
 from ahop._blocks import blocks
-from ahop.errors import InvalidValueError
+from ahop._checks import check_choice, check_count, check_kind, check_not_negative, check_positive
+from ahop.errors import InvalidValueError, ShapeError
 from ahop.estimators._columns import CutColumns, StandardColumns, cut_columns, standard_columns
 from ahop.estimators._prototypes import SIMILARITIES, Committee, PrototypeNetwork
 from ahop.estimators._threads import threads
 from ahop.estimators._training import losses, passes, usual_batch
 from ahop.estimators._validation import SEEDS, by_name, checked_rows, dense
 
-POSITIVE = Interval(Integral, 1, None, closed="left")
 # Rows among which those that stand for the prototypes are looked for.
 SHOWN = 10_000
 # NaN is "not observed"; infinity is refused.
@@ -77,25 +76,6 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_prototypes": [POSITIVE],
-        "similarity": [StrOptions(set(SIMILARITIES))],
-        "intervals": [POSITIVE, None],
-        "embedding": [POSITIVE, None],
-        "n_members": [POSITIVE],
-        "init": [StrOptions({"kmeans", "sample"})],
-        "learn_prototypes": ["boolean"],
-        "hidden": [POSITIVE],
-        "loss": [StrOptions({"log", "squared"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "batch_size": [POSITIVE, None],
-        "max_epochs": [POSITIVE],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "progress": ["boolean"],
-    }
-
     def __init__(
         self,
         n_prototypes: int = 128,
@@ -139,7 +119,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             sample_weight: (n,), how much each row counts; three is as good as the row three times.
         """
-        self._validate_params()
+        self._check_parameters()
         X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
@@ -162,8 +142,8 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             classes: all there will ever be; needed in the first call, which also decides on columns and prototypes.
         """
-        self._validate_params()
-        is_first = _check_partial_fit_first_call(self, classes)
+        self._check_parameters()
+        is_first = self._check_classes(classes)
         X = X if is_first else by_name(self, X)
         X, y = validate_data(self, X, y, reset=is_first, **ROWS)
         check_classification_targets(y)
@@ -203,11 +183,39 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
+    def _check_parameters(self) -> None:
+        """What people set, said in a sentence if it makes no sense."""
+        for name in ("n_prototypes", "n_members", "hidden", "max_epochs"):
+            check_count(name, getattr(self, name))
+        for name in ("intervals", "embedding", "batch_size"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        check_choice("similarity", self.similarity, tuple(SIMILARITIES))
+        check_choice("init", self.init, ("kmeans", "sample"))
+        check_choice("loss", self.loss, ("log", "squared"))
+        check_positive("learning_rate", float(self.learning_rate))
+        check_not_negative("weight_decay", float(self.weight_decay))
+        for name in ("learn_prototypes", "progress"):
+            check_kind(name, getattr(self, name), bool)
+
+    def _check_classes(self, classes: Any) -> bool:
+        """Whether this is the first call of `partial_fit`, which must name all classes; later ones may repeat them."""
+        if not hasattr(self, "classes_"):
+            if classes is None:
+                raise InvalidValueError("`classes` must be passed on the first call to `partial_fit`: all of them.")
+            self.classes_ = unique_labels(classes)
+            return True
+        if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
+            raise InvalidValueError(
+                f"`classes` must be those of the first call, {self.classes_.tolist()}; got {list(classes)}."
+            )
+        return False
+
     def _distinct(
         self, X: Any, y: NDArray[Any], sample_weight: Any
     ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
         """Each row once with the weight of all its like, in an order of its own: three copies are a weight of three."""
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = _weights(sample_weight, X.shape[0])
         present = weights > 0
         rows, codes, weights = (
             dense(X).astype(np.float64)[present],
@@ -305,3 +313,16 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bytes_each = 64 * (X.shape[1] + self.n_prototypes)
         for part in blocks(X.shape[0], bytes_each):
             yield self.columns_.apply(dense(X[part]).astype(np.float64))
+
+
+def _weights(given: Any, count: int) -> NDArray[np.float64]:
+    """How much each row counts: one, a number for all, or one for each."""
+    if given is None or isinstance(given, Real):
+        weights = np.full(count, 1.0 if given is None else given, dtype=np.float64)
+    else:
+        weights = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.shape != (count,):
+        raise ShapeError(f"`sample_weight` must have shape ({count},), one for each row; got {weights.shape}.")
+    if not bool((weights >= 0).all()):
+        raise InvalidValueError("`sample_weight` must be zero or larger; got negative weights.")
+    return weights
