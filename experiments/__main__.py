@@ -6,10 +6,16 @@ import json
 import sys
 from pathlib import Path
 
-from experiments.harness import Experiment, perform, table
+from experiments.support.harness import Experiment, perform, table
 
-# Every file here that has an experiment to offer; the others help them.
-NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if "\nEXPERIMENT = " in path.read_text())
+# Every experiment and where it stands.
+PLACES = {
+    path.stem: f"experiments.{folder}.{path.stem}"
+    for folder in ("paper", "claims")
+    for path in (Path(__file__).parent / folder).glob("*.py")
+    if "\nEXPERIMENT = " in path.read_text()
+}
+NAMES = sorted(PLACES)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument("--no-progress", action="store_true")
     chosen = parser.parse_args(arguments)
-    experiment: Experiment = importlib.import_module(f"experiments.{chosen.name}").EXPERIMENT
+    experiment: Experiment = importlib.import_module(PLACES[chosen.name]).EXPERIMENT
     result = perform(
         experiment,
         quick=chosen.quick,

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from experiments.harness import RESULTS, Row, table
-from experiments.real_tasks import TASKS, real_table
+from experiments.support.harness import RESULTS, Row, table
+from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
 PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "layers", "scale")))

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from experiments.billions import COUNTS, LOAD, latencies, run, unanswerable
-from experiments.costs import JITTER, ROUND_TRIP_SECONDS, SLOW_FACTOR, SLOW_SHARE, measured_costs
+from experiments.claims.billions import COUNTS, LOAD, latencies, run, unanswerable
+from experiments.support.costs import JITTER, ROUND_TRIP_SECONDS, SLOW_FACTOR, SLOW_SHARE, measured_costs
 
 
 def simulated(shards: int, copies: int, hedged: bool = False, queries: int = 20_000) -> np.ndarray:

@@ -156,8 +156,8 @@ MEASURED = r"ahop\.(kernels(\.\w+)*|similarities\.additive\.hats|__version__)"
 
 @pytest.mark.parametrize(
     "script",
-    sorted(path for folder in ("experiments", "benchmarks") for path in (ROOT / folder).glob("*.py")),
-    ids=lambda path: f"{path.parent.name}/{path.name}",
+    sorted(path for folder in ("experiments", "benchmarks") for path in (ROOT / folder).rglob("*.py")),
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
 def test_experiments_and_benchmarks_use_public_names_only(script: Path) -> None:
     private = private_names(script.read_text(encoding="utf-8"))

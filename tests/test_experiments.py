@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from experiments.__main__ import NAMES
+from experiments.__main__ import NAMES, PLACES
 
 from tests.real_data import NEEDED, skip_without_data
 
@@ -43,18 +43,16 @@ def test_an_experiment_whose_data_are_not_here_is_skipped_with_the_reason(
 
 
 def test_experiments_that_read_real_data_are_those_that_say_so() -> None:
-    loading = {path.stem for path in (ROOT / "experiments").glob("*.py") if "ahop.datasets" in uses(path.stem)}
-    assert loading & set(NAMES) == NEEDED.keys()
+    assert {name for name, place in PLACES.items() if "ahop.datasets" in uses(place)} == NEEDED.keys()
 
 
-def uses(name: str) -> set[str]:
+def uses(place: str) -> set[str]:
     """The modules that an experiment imports, and those that these import from beside it."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse((ROOT / "experiments" / f"{name}.py").read_text())):
+    for node in ast.walk(ast.parse((ROOT / f"{place.replace('.', '/')}.py").read_text())):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            folder, _, beside = node.module.partition(".")
-            found |= uses(beside) if folder == "experiments" and beside else set()
+            found |= uses(node.module) if node.module.startswith("experiments.") else set()
     return found
 
 

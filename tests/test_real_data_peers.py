@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from experiments.massbank_peers import entropy_similarity, root_cosine
-from experiments.massbank_protocol import MOST_PEAKS, cleaned
-from experiments.nir_peers import standardized
-from experiments.wifi_peers import offsets_off, powed, sorensen
-from experiments.wifi_protocol import Places, WifiDraw, nearest_points
+from experiments.support.massbank_peers import entropy_similarity, root_cosine
+from experiments.support.massbank_protocol import MOST_PEAKS, cleaned
+from experiments.support.nir_peers import standardized
+from experiments.support.wifi_peers import offsets_off, powed, sorensen
+from experiments.support.wifi_protocol import Places, WifiDraw, nearest_points
 from ms_entropy import calculate_entropy_similarity
 from scipy.spatial.distance import braycurtis
 from torch import Tensor

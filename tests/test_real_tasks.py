@@ -1,7 +1,7 @@
 """The table of real tasks says what the result files say, losses too."""
 
-from experiments.harness import Row
-from experiments.real_tasks import TO_COME, real_table
+from experiments.support.harness import Row
+from experiments.support.real_tasks import TO_COME, real_table
 
 
 def massbank(**ours: float | None) -> Row:

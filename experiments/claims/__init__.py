@@ -1,0 +1,1 @@
+"""What we say beyond the paper, measured."""

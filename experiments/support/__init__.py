@@ -1,0 +1,1 @@
+"""What experiments share: the harness, data, baselines, tables and pictures."""
