@@ -1,4 +1,4 @@
-"""Walking through large work in blocks that fit a budget of bytes."""
+"""Split large work into blocks that fit a memory budget."""
 
 from collections.abc import Iterator
 

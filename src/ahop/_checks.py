@@ -1,4 +1,4 @@
-"""Every sentence that tells a user what is wrong: name, demand, what came, mend."""
+"""Argument checks. Every error names the argument, what is required, what was given, and how to fix it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, overload

@@ -1,4 +1,4 @@
-"""What every part of a memory has in common: it knows the arguments that made it."""
+"""Base class of all parts: each knows the arguments that it was made with."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside, flushed, moved into place."""
+"""Atomic file writes, fsync and checksums."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Frames of pandas and polars: their names, their labels and their numbers. Neither is imported."""
+"""Column names, labels and numbers of pandas and polars frames. Neither package is imported."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Is there memory for this? Asked before it is taken: a machine that swaps, or ends the process, says nothing."""
+"""Check that enough memory is free before it is allocated."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Names of the stored patterns: words and whole numbers, and everything else by its words."""
+"""Labels of stored patterns: strings and integers; other types are converted by `str`."""
 
 import json
 from typing import Any, TypeAlias, TypeGuard

@@ -1,4 +1,4 @@
-"""A lock that may be copied along with what it guards: the copy is guarded by one of its own."""
+"""A lock that can be copied: the copy is a new lock."""
 
 from threading import RLock
 from typing import final

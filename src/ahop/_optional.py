@@ -1,4 +1,4 @@
-"""Packages that only some parts need: looked for when those are used, and asked for by name if they are absent."""
+"""Optional dependencies: imported when needed, with an error that names the extra to install."""
 
 from importlib import import_module
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Small matters of numbers: the edges of their range, their lengths, and blocks of them."""
+"""Numeric helpers: saturation, unit lengths, distinct values, principal directions."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The errors of ahop: one root, and each kind is also the built-in a stranger would catch."""
+"""Exceptions. All derive from `AhopError` and from the built-in exception of their kind."""
 
 
 class AhopError(Exception):

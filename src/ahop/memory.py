@@ -1,4 +1,4 @@
-"""The waist of the house: stored patterns, and how they answer."""
+"""The associative memory."""
 
 import copy
 import os

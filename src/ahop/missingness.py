@@ -1,4 +1,4 @@
-"""When a dimension is not observed: does that say anything about the origin?"""
+"""Informative missingness: a missing value may say something about the origin."""
 
 from typing import final
 

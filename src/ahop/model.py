@@ -1,4 +1,4 @@
-"""What was learned, without the patterns it is used on."""
+"""The model: everything that was learned, without patterns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, final

@@ -1,4 +1,4 @@
-"""What the answers to a query say together: the mean of a quantity, and how likely each class is."""
+"""Expectations and class probabilities under the posterior of an answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

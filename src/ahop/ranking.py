@@ -1,4 +1,4 @@
-"""The best rows of each query and the mass of all rows: gathered block by block, merged part by part."""
+"""Top-k rows and total mass of scores, accumulated block by block and mergeable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What recalling is: the protocol, and its result."""
+"""The protocol of recall, and its result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Patterns in memory, ranked for queries: scores are looked at in blocks and forgotten."""
+"""Rank patterns in memory, with scores in blocks."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Does a query come from any stored pattern at all?"""
+"""Detect queries that come from no stored pattern."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

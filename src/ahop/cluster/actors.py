@@ -1,4 +1,4 @@
-"""Shards as actors of Ray: started on all machines alike, started anew where they die, and ended together."""
+"""Shards as Ray actors: start, restart, placement and shutdown."""
 
 import time
 from contextlib import suppress

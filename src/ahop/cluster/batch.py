@@ -1,4 +1,4 @@
-"""Very many queries at once: a job that can be killed at any moment, and goes on where it was."""
+"""Batch jobs over large query tables, which can be killed and resumed."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed

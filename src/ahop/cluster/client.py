@@ -1,4 +1,4 @@
-"""Recall over HTTP, asked as a memory is."""
+"""HTTP client."""
 
 import json
 from collections.abc import Mapping, Sequence

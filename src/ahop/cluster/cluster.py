@@ -1,4 +1,4 @@
-"""A store on many machines, asked as a memory is."""
+"""A store sharded over the machines of a Ray cluster."""
 
 import os
 import sys

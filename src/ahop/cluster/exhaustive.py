@@ -1,4 +1,4 @@
-"""Every score of every row, for similarities that are no inner product."""
+"""Exhaustive search, for similarities that are not an inner product."""
 
 from collections.abc import Sequence
 from typing import final

@@ -1,4 +1,4 @@
-"""Recall over HTTP, by Ray Serve: requests are read and merged by one kind of process, shards answer in theirs."""
+"""HTTP service on Ray Serve."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a job is, in a file beside its answers: who goes on with it must ask the same of the same."""
+"""The file that describes a batch job, so that a resumed job is the same job."""
 
 import json
 from pathlib import Path

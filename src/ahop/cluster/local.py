@@ -1,4 +1,4 @@
-"""All shards in one process: no network and no other package, and the answers that any cluster must give."""
+"""A cluster in one process, with threads instead of Ray."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

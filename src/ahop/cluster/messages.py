@@ -1,4 +1,4 @@
-"""What goes to a shard and comes back, as plain arrays; and how the answers of all shards become one."""
+"""Messages to and from shards, and how the results of all shards are merged."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields

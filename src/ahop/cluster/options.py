@@ -1,4 +1,4 @@
-"""What can be chosen about shards."""
+"""Options of shards."""
 
 from dataclasses import dataclass
 

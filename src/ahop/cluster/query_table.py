@@ -1,4 +1,4 @@
-"""Tables of queries, cut into numbered blocks: the same blocks each time."""
+"""Tables of queries, split into numbered blocks in a fixed order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

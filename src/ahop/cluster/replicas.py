@@ -1,4 +1,4 @@
-"""Who is asked next: of the replicas of a shard the least busy one that did not just fail."""
+"""Load balancing over the replicas of a shard: the least busy one that did not just fail."""
 
 import time
 from collections.abc import Sequence

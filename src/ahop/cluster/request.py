@@ -1,4 +1,4 @@
-"""What comes over HTTP, read with distrust: sizes before contents, and every complaint a sentence."""
+"""Parse and validate HTTP requests."""
 
 import json
 from dataclasses import dataclass

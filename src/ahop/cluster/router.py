@@ -1,4 +1,4 @@
-"""Every shard is asked, and one of its replicas answers: a whole answer, or an error that says to ask again."""
+"""Send queries to all shards, with retries and hedged requests to other replicas."""
 
 import time
 from collections import deque

@@ -1,4 +1,4 @@
-"""One part of the patterns, and the best of them: the same in a process, in a thread, on another machine."""
+"""One shard: some rows of a store and their index."""
 
 from collections.abc import Callable
 from dataclasses import replace

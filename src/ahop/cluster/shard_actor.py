@@ -1,4 +1,4 @@
-"""What runs in a process of its own, wherever Ray puts it: one shard, and nothing else."""
+"""The Ray actor that holds one shard."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The index of one shard: found in a file if there is one, else built and put there for those who come after."""
+"""The index of a shard: loaded from a cache file, or built and cached."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which rows of a store are whose: each shard has the same number of them, whatever parts the table is stored in."""
+"""Which rows of a store belong to which shard."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""One way to ask for all who hold shards: queries are checked, cut, answered by every shard, and merged."""
+"""Recall over shards: validate, split into messages, send, merge."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence

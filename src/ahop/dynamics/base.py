@@ -1,4 +1,4 @@
-"""What a dynamics promises."""
+"""Base class of dynamics."""
 
 from abc import ABC, abstractmethod
 

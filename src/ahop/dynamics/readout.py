@@ -1,4 +1,4 @@
-"""The state becomes the answer, again and again."""
+"""Repeated readout: the answer becomes the next state."""
 
 from dataclasses import dataclass
 from typing import final

@@ -1,4 +1,4 @@
-"""Following states until they rest."""
+"""Iterate states until they converge."""
 
 from dataclasses import dataclass
 

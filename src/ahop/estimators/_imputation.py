@@ -1,4 +1,4 @@
-"""Filling gaps: recall from the rows that are alike, then a step along the directions in which these rows vary."""
+"""Impute missing values by recall from similar rows and a step along their principal directions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which rows are alike, by what was observed of them, and how much each of them counts."""
+"""Neighbors of rows with missing values, and their weights."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""How likely each stored pattern is the origin, in logarithms."""
+"""Log-posterior over all stored patterns."""
 
 import torch
 from torch import Tensor

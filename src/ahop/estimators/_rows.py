@@ -1,4 +1,4 @@
-"""Rows of numbers that may have gaps: which of them are the same."""
+"""Duplicate rows, where missing values are equal."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How gaps are filled best is found out by hiding what was observed, and looking."""
+"""Choose imputation settings by hiding observed values and imputing them."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""What people hand in: rows with or without gaps, in frames whose columns are known by their names, and seeds."""
+"""Input validation: rows with missing values, frames with known columns, seeds."""
 
 from typing import Any, Literal
 

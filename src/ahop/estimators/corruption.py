@@ -1,4 +1,4 @@
-"""How copies get damaged, learned from pairs in scikit-learn's way."""
+"""A scikit-learn estimator that learns how copies get corrupted."""
 
 from typing import Any, Self
 

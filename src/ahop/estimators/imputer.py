@@ -1,4 +1,4 @@
-"""Gaps filled by recall, in scikit-learn's way."""
+"""A scikit-learn imputer."""
 
 from typing import Any, Self
 

@@ -1,4 +1,4 @@
-"""Stored patterns that answer damaged copies, in scikit-learn's way."""
+"""A scikit-learn estimator that retrieves stored patterns."""
 
 from collections.abc import Iterator
 from copy import copy

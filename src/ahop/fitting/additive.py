@@ -1,4 +1,4 @@
-"""Learning an additive table from pairs by counting: how much more often do two values meet than by chance?"""
+"""Fit additive similarities: log-odds of pairs of values, by counting."""
 
 from dataclasses import dataclass
 from functools import cached_property

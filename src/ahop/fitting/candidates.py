@@ -1,4 +1,4 @@
-"""What can be learned from pairs, each by the fit that suits it; and the metrics that practitioners use."""
+"""The candidates that `fit` chooses among: learned similarities and standard metrics."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

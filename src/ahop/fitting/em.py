@@ -1,4 +1,4 @@
-"""The steps of expectation and maximization by which a mixture corruption is learned."""
+"""Expectation-maximization for the mixture corruption."""
 
 from dataclasses import dataclass, replace
 from math import log, pi

@@ -1,4 +1,4 @@
-"""What was observed of both rows of each pair: as a table, or as a list where that is shorter."""
+"""Observed entries of pairs, as a dense table or as a list."""
 
 from functools import cached_property
 from typing import final

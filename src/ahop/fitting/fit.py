@@ -1,4 +1,4 @@
-"""The one verb: fit."""
+"""The `fit` function."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What copies of each group, such as a device, have of their own, with strength borrowed from the others."""
+"""Similarities of groups, such as devices, with partial pooling."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""What is made small."""
+"""Loss functions."""
 
 import torch
 from torch.nn.functional import normalize, pdist

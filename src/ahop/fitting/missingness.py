@@ -1,4 +1,4 @@
-"""Learning from pairs whether a gap in a copy says something about its origin."""
+"""Fit informative missingness: does a missing value say something about the origin?"""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""Learning a mixture corruption from pairs by expectation and maximization; the other patterns are never looked at."""
+"""Fit a mixture corruption to pairs; the other patterns are never looked at."""
 
 from dataclasses import dataclass, replace
 from math import log

@@ -1,4 +1,4 @@
-"""Among very many, the few closest rivals decide how sure an answer is: they are looked for among all patterns."""
+"""Hard negatives: the closest rivals of each copy among all patterns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

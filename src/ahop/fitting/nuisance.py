@@ -1,4 +1,4 @@
-"""Learning what an instrument does from a few things that were measured on both."""
+"""Fit what an instrument does to spectra: offset, gain, shared directions, noise."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Which similarities answer better together? A sparse, non-negative, log-linear pool of their held-out scores."""
+"""Fit a sparse, non-negative, log-linear pool of similarities to held-out scores."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

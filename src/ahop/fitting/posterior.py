@@ -1,4 +1,4 @@
-"""Posteriors that mean what they say, fitted to pairs that the scores were not fitted to."""
+"""Fit calibrated posteriors to held-out scores."""
 
 from dataclasses import dataclass
 from math import log, log1p

@@ -1,4 +1,4 @@
-"""Pairs of rows, and what every fit of a mixture asks of them once."""
+"""Pairs of rows, and statistics that every mixture fit needs."""
 
 from dataclasses import dataclass
 from functools import cached_property

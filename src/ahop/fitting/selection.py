@@ -1,4 +1,4 @@
-"""Which similarities suit the pairs? Each is evaluated on pairs whose origins it has not seen; the best are pooled."""
+"""Model selection: candidates are compared on held-out origins, and the best are pooled."""
 
 import warnings
 from collections.abc import Sequence

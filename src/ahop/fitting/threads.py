@@ -1,4 +1,4 @@
-"""One thread where tensors are small: a second gains nothing there, and on a busy machine it costs."""
+"""Use one thread for small tensors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

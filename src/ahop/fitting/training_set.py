@@ -1,4 +1,4 @@
-"""Pairs to learn from, and what all fits make of them first."""
+"""The training set of a fit, with cached statistics."""
 
 from dataclasses import dataclass, field
 from functools import cached_property

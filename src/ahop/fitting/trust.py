@@ -1,4 +1,4 @@
-"""How sure is it that a copy stands beside its own origin, and not beside another?"""
+"""How likely each pair is a correct one."""
 
 from dataclasses import dataclass
 from functools import cached_property

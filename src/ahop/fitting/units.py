@@ -1,4 +1,4 @@
-"""Middles and spreads of what was observed, whatever stands far off."""
+"""Robust location and scale of observed values."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Telling queries that come from no stored pattern, learned from pairs that the similarity was not fitted to."""
+"""Fit the detector of unknown queries to held-out scores."""
 
 import torch
 from torch import Tensor

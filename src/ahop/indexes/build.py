@@ -1,4 +1,4 @@
-"""Which engine, which geometry, how much effort? Measured on queries that are corrupted as they will be."""
+"""Build and tune indexes: engine, geometry and effort are measured on corrupted queries."""
 
 import time
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What brings the candidates of a similarity: its own lifting, or that of those members of a pool that have one."""
+"""The lifting that brings candidates: of the similarity, or of the pool members that have one."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""An index on disk: a cache of one version of a memory, with a checksum over all of it. Nothing in it can run."""
+"""Save and load indexes, with a checksum."""
 
 import os
 from json import dumps

@@ -1,4 +1,4 @@
-"""What else is known of each row, to filter by."""
+"""Metadata columns and filters."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias, final

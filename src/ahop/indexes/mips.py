@@ -1,4 +1,4 @@
-"""Inner products as engines understand them: as they are, or as distances."""
+"""Maximum inner product search by the metrics that engines offer."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

@@ -1,4 +1,4 @@
-"""Candidates from an engine, then the exact similarity, then probabilities that count what was not looked at."""
+"""The index: candidates from an engine, exact scores, and posteriors that account for the other rows."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy

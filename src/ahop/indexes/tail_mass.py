@@ -1,4 +1,4 @@
-"""How much probability lies outside the candidates? Seen in a few rows, and in how the candidates fall off."""
+"""Estimate the probability mass outside the candidates."""
 
 from math import log
 

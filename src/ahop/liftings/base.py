@@ -1,4 +1,4 @@
-"""What a lifting promises."""
+"""Base class of liftings."""
 
 from abc import ABC, abstractmethod
 

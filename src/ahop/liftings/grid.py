@@ -1,4 +1,4 @@
-"""Between which two places of a grid does each value lie? For very many values."""
+"""Find the grid cell of each of many values."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A learned similarity as an inner product: patterns are lifted once, and any engine for inner products serves it."""
+"""Lift similarities to inner products, so that any inner-product engine can search them."""
 
 from dataclasses import dataclass, replace
 from functools import singledispatch

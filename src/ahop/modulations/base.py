@@ -1,4 +1,4 @@
-"""What a modulation promises."""
+"""Base class of modulations."""
 
 from abc import ABC, abstractmethod
 

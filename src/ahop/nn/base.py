@@ -1,4 +1,4 @@
-"""What every layer can do: be written to a folder, and be read from one."""
+"""Base class of layers: saving to a folder and loading from one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Parts by name, as the face of the layers allows: a word for each that needs no more than the size of a head."""
+"""Parts of layers by name."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How often a state is moved before it is read."""
+"""How many update steps a state takes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

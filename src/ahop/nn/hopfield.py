@@ -1,4 +1,4 @@
-"""Projections into heads, an association there, and the way back."""
+"""The Hopfield layer: projections into heads, an association, an output projection."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A memory of its own inside a network."""
+"""A layer with stored patterns of its own."""
 
 from typing import Any, final
 

@@ -1,4 +1,4 @@
-"""What takes part in an association, and how likely it is beforehand. True means "takes part", everywhere."""
+"""Masks and priors of associations. True means "takes part"."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""A bag of instances to one vector."""
+"""Pool a bag of instances to one vector."""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""A table of patterns that a layer owns."""
+"""A learned table of patterns."""
 
 from typing import final
 

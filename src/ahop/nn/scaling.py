@@ -1,4 +1,4 @@
-"""The number that scores are multiplied with before they are separated, or one for each head."""
+"""The inverse temperature of a layer, fixed or learned for each head."""
 
 from collections.abc import Sequence
 from typing import final

@@ -1,4 +1,4 @@
-"""What a memory has learned about the corruption of its queries, as a picture."""
+"""Picture of what a memory has learned about the corruption of its queries."""
 
 from dataclasses import dataclass
 from typing import Any

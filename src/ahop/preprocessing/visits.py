@@ -1,4 +1,4 @@
-"""Several visits of one place, several scans of one sample: one pattern."""
+"""Pool several measurements of one thing into one pattern."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Reading memories and models back."""
+"""Load memories and models."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The parts that a file can name: a closed list, and what a caller adds to it."""
+"""The classes that a file can name."""
 
 from collections.abc import Mapping, Sequence
 from inspect import isabstract

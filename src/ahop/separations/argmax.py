@@ -1,4 +1,4 @@
-"""All weight to the best."""
+"""All weight to the best score."""
 
 from typing import final
 

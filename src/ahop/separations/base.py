@@ -1,4 +1,4 @@
-"""What a separation promises."""
+"""Base class of separations."""
 
 from abc import ABC, abstractmethod
 from typing import Any

@@ -1,4 +1,4 @@
-"""A table of how much each pair of values speaks for a match."""
+"""A sum of learned tables: how much each pair of values speaks for a match."""
 
 from typing import final
 

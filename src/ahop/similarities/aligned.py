@@ -1,4 +1,4 @@
-"""Any similarity, once the queries are on the scale of the patterns."""
+"""A similarity of queries whose offset and gain are removed first."""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""What a similarity promises."""
+"""Base classes of similarities."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Any similarity, once the bias is off."""
+"""A similarity of queries whose bias is removed first."""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""Several similarities, each with its weight."""
+"""A weighted sum of similarities."""
 
 from collections.abc import Iterable, Sequence
 from typing import final

@@ -1,4 +1,4 @@
-"""Any similarity, of rows that were transformed first."""
+"""A similarity of transformed rows."""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""What can happen to a table. Each function makes one new version of the newest one, or none."""
+"""Changes to a table. Each makes at most one new version."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""A new table, which is there as a whole or not at all."""
+"""Create a store, atomically."""
 
 import shutil
 from collections.abc import Mapping

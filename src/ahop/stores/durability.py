@@ -1,4 +1,4 @@
-"""From the caches of the system to the disk: Lance writes files and leaves it to others to make them durable."""
+"""Flush the files of a table to disk."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Columns and the values that they may have, as a filter that Lance understands."""
+"""Filters on metadata columns, as Lance expressions."""
 
 from collections.abc import Mapping
 from math import isinf, isnan

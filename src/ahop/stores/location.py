@@ -1,4 +1,4 @@
-"""Where a table lies: a folder of this machine, or anywhere that Lance can write to."""
+"""The location of a table: a local folder or an object store."""
 
 import os
 from collections.abc import Mapping

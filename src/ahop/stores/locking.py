@@ -1,4 +1,4 @@
-"""One writer at a time on a local disk. The system lets go of the lock of a process that dies."""
+"""A lock for writers on a local disk."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What a memory has learned, without its patterns: kept with each version of a table."""
+"""The model of a store, kept with each version."""
 
 import json
 import tempfile

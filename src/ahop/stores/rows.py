@@ -1,4 +1,4 @@
-"""Rows as Arrow has them, and as torch has them."""
+"""Rows as Arrow tables and as tensors."""
 
 import re
 from collections.abc import Iterator, Mapping

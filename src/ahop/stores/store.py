@@ -1,4 +1,4 @@
-"""Durable tables of patterns, and of what was learned about them."""
+"""Durable, versioned stores of patterns."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""An index of one version of a table, kept in files that can always be built anew."""
+"""An index of one version of a store, cached in files."""
 
 import os
 import warnings

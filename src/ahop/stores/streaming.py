@@ -1,4 +1,4 @@
-"""The best of more rows than fit into memory: they pass by in batches, and only the best stay."""
+"""Recall from tables larger than memory, in batches."""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""New versions of a table: durable before they are acknowledged, and none that another writer's would spoil."""
+"""Commit new versions of a table: durable before they are acknowledged, and safe with other writers."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What a transform promises."""
+"""Base class of transforms."""
 
 from abc import ABC, abstractmethod
 

@@ -1,4 +1,4 @@
-"""Ranks in the place of values."""
+"""Replace values by their ranks."""
 
 from typing import final
 

@@ -1,4 +1,4 @@
-"""What a variant distribution promises."""
+"""Base classes of variants: distributions of corrupted copies."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

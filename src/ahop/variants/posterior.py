@@ -1,4 +1,4 @@
-"""The Bayes oracle: what can be known about a query's origin when the variant distribution is known."""
+"""The exact posterior when the variant is known."""
 
 import torch
 

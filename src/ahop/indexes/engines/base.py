@@ -1,4 +1,4 @@
-"""What an engine promises."""
+"""Base class of engines."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Every inner product, block by block."""
+"""Exact search by blocked matrix products."""
 
 from dataclasses import dataclass
 from math import log

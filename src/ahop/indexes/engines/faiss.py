@@ -1,4 +1,4 @@
-"""Indexes of FAISS: lists of neighbors, compressed lists, and graphs."""
+"""FAISS engines: inverted lists, compressed codes, graphs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

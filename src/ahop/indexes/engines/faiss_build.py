@@ -1,4 +1,4 @@
-"""Engines of FAISS, built and filled."""
+"""Build FAISS indexes."""
 
 from collections.abc import Iterator
 from typing import Any

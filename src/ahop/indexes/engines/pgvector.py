@@ -1,4 +1,4 @@
-"""Candidates from PostgreSQL with pgvector, for those who run it already."""
+"""An engine on PostgreSQL with pgvector."""
 
 import json
 from typing import Any, Literal, TypeAlias, final
