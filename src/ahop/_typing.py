@@ -25,7 +25,7 @@ Origins: TypeAlias = Int[Tensor, " b"]
 Indices: TypeAlias = Int[Tensor, " m"]
 Flags: TypeAlias = Bool[Tensor, " b"]
 
-# What people hand in at the public doors: checked there by `_checks`, with a sentence that says the mend.
+# What users pass to public functions: checked there by `_checks`, with an error that says how to fix it.
 Array: TypeAlias = Tensor | NDArray[Any]
 
 

@@ -26,7 +26,7 @@ class Ranked:
         known: (b,) how many rows share anything with the query, if the separation has a floor; else all.
         rows: how many rows there are.
         evidence: what a detector of unknown queries looks at; None if there is none.
-        patterns: (b, k, d) of the best; None if who asks has them.
+        patterns: (b, k, d) of the best; None if the caller has them.
         weights: (b, k) of a separation that needs all scores at once; None where the mass is enough.
     """
 

@@ -179,7 +179,7 @@ def start_ray(address: str | None = None, cpus: float = 1.0) -> bool:
     if is_alone and "ray" not in sys.modules:
         # Ray's switch for machines that are no cluster, read when it is imported: all of it listens on the loopback.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-        # Else its processes give way to every other of the machine, and who asks waits for them.
+        # Else its processes give way to every other of the machine, and the caller waits for them.
         os.environ.setdefault("RAY_worker_niceness", "0")
     ray = _optional.ray()
     if ray.is_initialized():

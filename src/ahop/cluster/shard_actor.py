@@ -43,5 +43,5 @@ class ShardActor:
     def _load(self) -> None:
         try:
             self._shard, self._failure = Shard(self._share, self._options), None
-        except Exception as error:  # whatever it is, it is told to who asks
+        except Exception as error:  # whatever it is, it is raised at the next call
             self._failure = error

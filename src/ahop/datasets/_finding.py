@@ -51,7 +51,7 @@ class Found:
         return {file.name: contents[file.name] for file in self.edition.files}
 
     def where(self, name: str) -> str:
-        """A file of the edition, as a complaint names it."""
+        """A file of the edition, as an error names it."""
         place = self.places[name]
         return ": ".join((str(place.path), *place.way))
 

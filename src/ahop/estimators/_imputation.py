@@ -163,7 +163,7 @@ def _with_gaps_filled(table: Tensor, fill: Callable[[Tensor], Tensor]) -> Tensor
 
 
 def _solved(system: Tensor, diagonal: Tensor, right: Tensor) -> Tensor:
-    """(A + diag) x = right for symmetric systems (b, p, p); answers (b, p, 1)."""
+    """(A + diag) x = right for symmetric systems (b, p, p); returns (b, p, 1)."""
     along = system.diagonal(dim1=-2, dim2=-1)
     along += diagonal + LEAST_RIDGE * along.sum(-1, keepdim=True)
     solution: Tensor = torch.linalg.solve(system, right.unsqueeze(-1))

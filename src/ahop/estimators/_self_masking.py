@@ -13,7 +13,7 @@ NEIGHBORS = (64, 256)
 RIDGES = (0.03, 0.3, 3.0)
 # Standard deviations that differ by less than this factor are the same unit: there is nothing to choose.
 SAME_UNIT = 1.5
-# More than this many columns make large neighborhoods dear.
+# More than this many columns make large neighborhoods expensive.
 FEW_COLUMNS, FEW_NEIGHBORS = 128, 64
 # Entries to hide, in at most so many rows; and rows to fill them from.
 HIDDEN, LEAST_ROWS, MOST_ROWS = 4000, 64, 512
@@ -89,7 +89,7 @@ class _Memory:
 
     def best(self, count: int) -> Choice:
         """What to choose if so many neighbors are asked."""
-        neighbors = self.rows.neighbors(self.trial.queries, count)  # the dear part, and the same for every ridge
+        neighbors = self.rows.neighbors(self.trial.queries, count)  # the expensive part, and the same for every ridge
         tried = (self._tried(Settings(count, ridge), neighbors) for ridge in RIDGES)
         return min(tried, key=lambda choice: choice.loss)
 

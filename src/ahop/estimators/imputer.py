@@ -106,7 +106,7 @@ class AssociativeImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return kept if self.indicator_ is None else np.hstack([kept, self.indicator_.get_feature_names_out(names)])
 
     def _learn(self, table: Tensor, neighbors: int | None, generator: Generator) -> Tensor:
-        """Keep the rows, filled; answers the mean squared error to expect of each column."""
+        """Keep the rows, filled; returns the mean squared error to expect of each column."""
         choice = choose(table, self._columns.relative_spread, neighbors, generator)
         recalled = recall_rows(table, choice.columns, choice.first_errors)
         self._settings = choice.settings

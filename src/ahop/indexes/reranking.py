@@ -129,7 +129,7 @@ class Index:
     def add(
         self, patterns: RowsLike, metadata: Mapping[str, Any] | None = None, labels: Entries | None = None
     ) -> Tensor:
-        """Store more patterns behind the others; answers their rows.
+        """Store more patterns behind the others; returns their rows.
 
         Args:
             metadata: one entry for each of them, if the index has metadata.

@@ -60,7 +60,7 @@ class CorruptionDisplay:
         return cls(stored, asked, phi, shifts, dimension, title)
 
     def plot(self, figure: Any = None) -> Any:
-        """Draw on a matplotlib figure, a new one if None; answers it."""
+        """Draw on a matplotlib figure, a new one if None; returns it."""
         figure = figure or pyplot().figure(figsize=(9, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.2, 1))
         shown = (self.phi - self.phi.amax(0, keepdim=True)).clamp_min(-DEPTH)

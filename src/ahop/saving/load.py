@@ -77,7 +77,7 @@ def _report(given: Any) -> Report | None:
     trials = tuple(Trial(**each) for each in fields.pop("trials"))
     members = tuple(Member(**each) for each in fields.pop("members"))
     report = FitReport(**fields, corruption=corruption, trials=trials, members=members)
-    str(report)  # complains where a number is none
+    str(report)  # raises if a field is no number
     return report
 
 

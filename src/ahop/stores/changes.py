@@ -52,7 +52,7 @@ def upsert_rows(
 
 def remove_rows(writer: Writer, table: Any, ids: Tensor) -> None:
     known = ids_of(table.scanner(columns=[ID]).to_table())
-    positions_of(ids, known)  # which complains
+    positions_of(ids, known)  # raises if any is missing
     if len(ids) == len(known):
         raise InvalidValueError("`ids` names every stored pattern; a store keeps at least one.")
     if len(ids):

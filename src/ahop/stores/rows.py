@@ -17,7 +17,7 @@ from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 ID, PATTERN = "id", "pattern"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-# So many numbers are named in a complaint.
+# So many numbers are named in an error message.
 NAMED = 5
 # With it, Lance itself notices when two writers add the same number at the same time.
 KEY = {b"lance-schema:unenforced-primary-key": b"true"}
@@ -119,7 +119,7 @@ def positions_of(ids: Tensor, known: Tensor) -> Tensor:
 
 
 def some_of(ids: Tensor) -> str:
-    """Numbers for a complaint, but not too many."""
+    """Some of the numbers, for an error message."""
     shown = ", ".join(str(each) for each in ids[:NAMED].tolist())
     return shown if len(ids) <= NAMED else f"{shown} and {len(ids) - NAMED} more"
 

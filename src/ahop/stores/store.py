@@ -101,7 +101,7 @@ class Store:
         """See the newest version, whoever wrote it."""
         self._check_open()
         if self.location.folder is not None:
-            newest_version(self.location)  # complains if its head is damaged
+            newest_version(self.location)  # raises if its head is damaged
         self._table.checkout_latest()
 
     # Reading.
@@ -193,7 +193,7 @@ class Store:
     # Writing.
 
     def add(self, patterns: Array, ids: Array | None = None, metadata: Mapping[str, Any] | None = None) -> Tensor:
-        """Store more patterns; answers their numbers.
+        """Store more patterns; returns their numbers.
 
         Args:
             ids: whole numbers that are not in the table yet; if None, they go on after the largest.

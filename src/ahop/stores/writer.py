@@ -88,7 +88,7 @@ class Writer:
             yield
             return
         with locked(self.location.folder):
-            newest_version(self.location)  # complains if its head is damaged
+            newest_version(self.location)  # raises if its head is damaged
             table.checkout_latest()
             verify_version(self.location.folder, table)
             yield

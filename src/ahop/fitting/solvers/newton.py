@@ -95,7 +95,7 @@ class ConvexSolver:
         )
 
     def _approach(self, few: "_Problem", directions: Tensor, bar: Bar) -> "_Outcome":
-        """Scans of all the pairs are dear: find the scale of the scores, then go most of the way, on a part.
+        """Scans of all the pairs are expensive: find the scale of the scores, then go most of the way, on a part.
 
         The scale is sought from zero, where the loss is curved; where scores are far too sharp it is flat.
         """
