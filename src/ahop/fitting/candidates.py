@@ -33,7 +33,7 @@ from ahop.transforms.power import PowerTransform
 from ahop.transforms.snv import SNVTransform
 from ahop.variants.base import Pairs
 
-# A footprint is told apart from other patterns, and sorting is expensive: it sees this many pairs, patterns, dimensions.
+# Fitting a footprint compares many patterns and sorts, which is expensive: at most so many pairs, patterns, dimensions.
 FOOTPRINT_PAIRS, FOOTPRINT_PATTERNS, FOOTPRINT_DIMENSIONS = 256, 256, 256
 # Of each pair's rivals, those that are closest are worth learning from.
 HARDEST = 4
