@@ -66,8 +66,8 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
             "dot"; or a `CorruptionModel` that was fitted. Clones share that one and do not fit it anew; a search that
             tries models needs them frozen, `sklearn.frozen.FrozenEstimator(model)`.
         n_neighbors: how many patterns are answered if nothing else is said.
-        beta: the sharpness of the posterior. None is what the corruption model has calibrated; for fixed metrics a
-            guess from how far apart the patterns are, which nothing has calibrated.
+        beta: the inverse temperature of the posterior. None is what the corruption model has calibrated; for fixed
+            metrics a guess from how far apart the patterns are, which nothing has calibrated.
         n_jobs: how many threads torch may use; None leaves that as it is.
 
     Attributes:

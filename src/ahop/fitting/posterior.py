@@ -171,7 +171,7 @@ def behind(losses: Tensor, best: Tensor, trust: Tensor) -> tuple[float, float]:
 
 
 def calibrated(rivals: Rivals, trust: Tensor) -> tuple[float, Posterior]:
-    """The sharpness of one similarity's scores, and the posterior that it makes; its weight there is one."""
+    """The inverse temperature of one similarity's scores, and its posterior, in which its weight is one."""
     lead = -rivals.scores[0].masked_fill(torch.isneginf(rivals.log_counts), -torch.inf)
     second = lead.topk(min(2, lead.shape[-1]), dim=-1, largest=False).values[:, -1]
     known = second[second < 1e30]

@@ -340,7 +340,7 @@ def _among_all(
     trust: Tensor,
     seed: int,
 ) -> tuple[Softmax, UnknownDetector]:
-    """Sharpness and detector for all patterns: among those that were drawn, nearly every copy finds its origin."""
+    """Temperature and detector for all patterns: among the drawn ones nearly every copy finds its origin."""
     count = min(len(held_out), pairs_to_scan(patterns))
     some = torch.linspace(0, len(held_out) - 1, count).long()
     fold = torch.empty(len(held_out), dtype=torch.long)

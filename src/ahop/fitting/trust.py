@@ -16,7 +16,7 @@ WORK, WORK_AT_END, LEAST_OTHERS = 1 << 23, 1 << 25, 16
 # The share of wrong pairs is no less and no more, and found from here in so many steps.
 LEAST_WRONG, MOST_WRONG, START, STEPS = 1e-4, 0.5, 0.02, 20
 # By how much what entries say may be less than their sum.
-SHARPNESSES = (1.0, 0.5, 0.25, 0.125, 0.0625)
+BETAS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
 
 @final
@@ -48,8 +48,8 @@ class Doubts:
 
         That a copy stands beside its origin, and not beside one of $k$ others, has the probability
         $(1 - w)\,p_\beta(\xi \mid x) + w / (k + 1)$: right and told by its looks, or wrong and by chance.
-        The share of the first is the trust. Sharpness $\beta$ and $w$ are the most likely ones: entries may be less
-        independent than the mixture says.
+        The share of the first is the trust. The inverse temperature $\beta$ and $w$ are the most likely ones: entries may
+        be less independent than the mixture says.
 
         Densities are told beside $p_0(x)$, what they are whatever the origin: a value that only one side has says
         nothing, but by the gap.
@@ -61,7 +61,7 @@ class Doubts:
         if count <= 1 or not dimensions:
             return trust, LEAST_WRONG
         scores, chance = self._scores(variant, trust, self._others(WORK_AT_END if at_end else WORK))
-        own = torch.stack([(sharpness * scores).softmax(-1)[:, 0] for sharpness in SHARPNESSES]).double()
+        own = torch.stack([(beta * scores).softmax(-1)[:, 0] for beta in BETAS]).double()
         shares, wrong = self.weights / self.weights.sum().clamp_min(1e-9), torch.full_like(own[:, :1], START)
         for _ in range(STEPS):
             either = torch.lerp(own, chance, wrong)

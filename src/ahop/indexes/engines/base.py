@@ -48,7 +48,7 @@ class Engine(ABC):
 
         Args:
             allowed: (n,) which rows may be answered; all if None.
-            beta: also ask for the mass of all rows at this sharpness; engines that do not see all rows leave it out.
+            beta: also return the mass of all rows at this inverse temperature, if the engine sees all rows.
         """
 
     @abstractmethod
