@@ -48,7 +48,7 @@ class Doubts:
 
         That a copy stands beside its origin, and not beside one of $k$ others, has the probability
         $(1 - w)\,p_\beta(\xi \mid x) + w / (k + 1)$: right and told by its looks, or wrong and by chance.
-        The share of the first is the trust. The inverse temperature $\beta$ and $w$ are the most likely ones: entries may
+        The share of the first is the trust. The inverse temperature $\beta$ and $w$ are the likeliest: entries may
         be less independent than the mixture says.
 
         Densities are told beside $p_0(x)$, what they are whatever the origin: a value that only one side has says
