@@ -1,6 +1,7 @@
 """Pictures are drawn from what was learned, and say what they need."""
 
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot
 import pytest
@@ -43,3 +44,15 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'ahop\[plots\]'"):
         display.plot()
+
+
+def test_the_picture_of_a_memory_that_was_saved_is_the_same(tmp_path: Path) -> None:
+    memory = learned("mixture")
+    memory.save(tmp_path / "memory.ahop")
+    pictures = []
+    for each in (memory, ahop.load(tmp_path / "memory.ahop")):
+        figure = CorruptionDisplay.from_memory(each, dimension=1).plot()
+        figure.savefig(tmp_path / "picture.png", metadata={"Software": None})
+        matplotlib.pyplot.close(figure)
+        pictures.append((tmp_path / "picture.png").read_bytes())
+    assert pictures[0] == pictures[1]
