@@ -6,10 +6,8 @@ ended. Only what has passed its check gets its name.
 
 import os
 import re
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
 from ssl import SSLError
@@ -18,13 +16,11 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from filelock import FileLock
 from tqdm import tqdm
 from typing_extensions import override
 
 from ahop.errors import DownloadError, FileFormatError
-
-if sys.platform != "win32":
-    import fcntl
 
 SCHEMES = ("https",)
 TIMEOUT = 30.0
@@ -155,15 +151,6 @@ def _opener() -> OpenerDirector:
     return build_opener(_OnlyToSafePlaces)
 
 
-@contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """One process at a time fetches a file; the others wait, and find it there.
-
-    Windows has no such lock in Python. There two at once spoil each other's part, and the check refuses it.
-    """
-    if sys.platform == "win32":
-        yield
-        return
-    with target.with_name(f".{target.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _alone(target: Path) -> FileLock:
+    """One process at a time fetches a file; the others wait, and find it there."""
+    return FileLock(target.with_name(f".{target.name}.lock"), thread_local=False)
