@@ -364,4 +364,4 @@ def test_every_layer_is_in_the_reference_and_in_the_tests(module: ModuleType) ->
     assert all(f".. autoclass:: {module.__name__}.{name}\n" in words for name in module.__all__)
     if module is ahop.nn:
         tested = {type(part) for case in LAYERS.values() for part in case.make().modules()}
-        assert {getattr(module, name) for name in module.__all__} - tested == {ahop.nn.Associated}
+        assert {getattr(module, name) for name in module.__all__} - tested == {ahop.nn.Associated, ahop.nn.Layer}
