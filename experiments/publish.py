@@ -36,6 +36,7 @@ COLUMNS: dict[str, list[str]] = {
     "wifi": ["setting", "model", "top1", "metres", "floor", "ece", "region_ece", "ms_per_query"],
     "nir": ["pairs", "model", "top1", "ece", "ms_per_query"],
     "massbank": ["model", "top1", "top1_up_to_75", "unknown_auroc", "ms_per_query", "chosen"],
+    "bit_flips": ["what", "flips", "refused", "same", "different", "lost", "strange_error", "abort"],
     "billions": [
         *("patterns", "setting", "shards", "machines", "index_gb", "patterns_gb", "p50_ms", "p99_ms", "p999_ms"),
         *("queries_a_second", "told_to_retry", "update_us", "rebuild_core_hours"),
@@ -50,6 +51,7 @@ COLUMNS: dict[str, list[str]] = {
 SHOWN: dict[str, tuple[str, Sequence[str]]] = {
     "wifi": ("setting", ("official", "all phones")),
     "nir": ("query", ("mean",)),
+    "bit_flips": ("what", ("memory, all", "store, all")),
 }
 
 
