@@ -363,3 +363,11 @@ def test_an_index_that_refuses_rows_stays_as_it_was() -> None:
 def test_a_store_names_patterns_by_their_numbers() -> None:
     model = as_model(nearest(frame()))
     assert over(model, torch.zeros(2, 4)).recall(torch.zeros(1, 4)).labels is None
+
+
+def test_a_group_sees_the_names_of_the_dimensions() -> None:
+    memory = nearest(frame())
+    memory.model = memory.model.replaced(groups={"up": ahop.DotSimilarity()})
+    asked = frame()
+    seen = memory.for_group("up").recall(asked[list(reversed(asked.columns))])
+    assert np.array_equal(seen.indices, memory.recall(asked, groups=["up"] * len(asked)).indices)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 # Name of the target, machine, process and a number that nobody else draws.
@@ -82,8 +81,3 @@ def _literal(name: str) -> str:
 
 def _machine() -> str:
     return sha256(socket.gethostname().encode()).hexdigest()[:8]
-
-
-def bytes_of(values: Any) -> memoryview | bytes:
-    """The bytes of a numpy array, without a copy."""
-    return values.reshape(-1).view("uint8").data if values.size else b""

@@ -218,7 +218,9 @@ class AssociativeMemory(nn.Module):
         model = self.model.for_group(group)
         if model is self.model:
             return self
-        return AssociativeMemory(self.patterns, model, log_prior=self.log_prior, labels=self.labels)
+        view = AssociativeMemory(self.patterns, model, log_prior=self.log_prior, labels=self.labels)
+        view.dimensions = self.dimensions
+        return view
 
     def energy(self, queries: RowsLike) -> PerQuery:
         r"""$E(x) = Q(x) - \Psi^*(s)$, (b,)."""

@@ -73,15 +73,7 @@ class Model(nn.Module):
 
     def replaced(self, **parts: Any) -> "Model":
         """The same model with other parts, by the names of the constructor's arguments."""
-        ours = {
-            "similarity": self.similarity,
-            "separation": self.separation,
-            "modulation": self.modulation,
-            "energy": self.energy,
-            "detector": self.detector,
-            "groups": self.groups,
-            "report": self.report,
-        }
+        ours: dict[str, Any] = {**self.components(), "groups": self.groups, "report": self.report}
         return Model(**{**ours, **parts})
 
     def for_group(self, group: object) -> "Model":

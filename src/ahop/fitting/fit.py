@@ -142,7 +142,6 @@ def _learn(
         separation=choice.separation,
         detector=choice.detector,
         groups=found,
-        report=report,
     )
     return report
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, final, overload
+from weakref import WeakKeyDictionary
 
 import torch
 from numpy.typing import NDArray
@@ -74,6 +75,7 @@ class Index:
         if memory.log_prior is not None:
             self.removed |= torch.isneginf(memory.log_prior).cpu()
         self._stored = memory.modulation(memory.patterns).detach()
+        self._shares_lifting: WeakKeyDictionary[Similarity, bool] = WeakKeyDictionary()
         self._draw()
 
     def __len__(self) -> int:
@@ -123,7 +125,7 @@ class Index:
                 found.append(self._search_few(checked[asked[part]], similarity, wanted, allowed))
                 asked_in.append(asked[part])
         if not found:
-            return self._nothing(checked, wanted)
+            return self._nothing(checked, wanted).best(k)
         return in_order(stacked(found), torch.cat(asked_in)).best(k)
 
     def add(
@@ -214,7 +216,10 @@ class Index:
         """
         is_whole = similarity is self.memory.similarity
         if not is_whole and isinstance(similarity, AlignedSimilarity):
-            queries, is_whole = similarity.aligned(queries), _are_same(similarity.base, self.memory.similarity)
+            queries = similarity.aligned(queries)
+            if similarity not in self._shares_lifting:  # compares every number of both: once for each group
+                self._shares_lifting[similarity] = _are_same(similarity.base, self.memory.similarity)
+            is_whole = self._shares_lifting[similarity]
         asked = self.lifting.lift_queries(queries)
         if self.memory.log_prior is not None:
             asked = pad(asked, (0, 1), value=1.0)

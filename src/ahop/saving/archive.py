@@ -16,7 +16,7 @@ from safetensors.torch import save as tensors_to_bytes
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ahop._files import bytes_of, digest, replacing
+from ahop._files import digest, replacing
 from ahop._free_memory import check_free_memory
 from ahop.errors import FileFormatError
 
@@ -88,12 +88,8 @@ def checksum_of(words: str, tensors: Mapping[str, Tensor]) -> str:
     for name in sorted(tensors):
         values = tensors[name].detach().cpu().contiguous()
         parts.append(f"\n{name} {values.dtype} {tuple(values.shape)}\n".encode())
-        parts.append(bytes_of(values.view(torch.uint8).numpy() if values.numel() and values.ndim else _flat(values)))
+        parts.append(values.reshape(-1).view(torch.uint8).numpy().data if values.numel() else b"")
     return digest(*parts)
-
-
-def _flat(values: Tensor) -> Any:
-    return values.reshape(-1).view(torch.uint8).numpy()
 
 
 def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

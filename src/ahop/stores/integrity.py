@@ -7,7 +7,7 @@ the file changes.
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -17,7 +17,6 @@ from ahop.errors import FileFormatError, UnavailableError
 
 CHECKSUMS, DATA = "_checksums", "data"
 SUFFIX = ".json"
-CHUNK = 1 << 20
 
 _lock = Lock()
 # By path: what the file was when its checksum was right, and that checksum.
@@ -136,14 +135,11 @@ def _write(folder: Path, checksums: dict[str, str]) -> None:
 
 
 def _checksum(path: Path) -> str:
-    found = sha256()
     try:
         with path.open("rb") as file:
-            while chunk := file.read(CHUNK):
-                found.update(chunk)
+            return file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise UnavailableError(f"`{path}` cannot be read at this moment: {error}. Try again.") from error
-    return found.hexdigest()
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
