@@ -175,9 +175,13 @@ def stacked(parts: Sequence[Ranked]) -> Ranked:
     return replace(first, **joined, evidence=Evidence.stacked(evidence) if evidence else None)
 
 
-def in_order(ranked: Ranked, queries: Tensor) -> Ranked:
-    """The same, where the queries were asked in the order (b,) that these numbers say."""
-    place = queries.argsort()
+def gathered(parts: Sequence[tuple[Tensor, Ranked]]) -> Ranked:
+    """What was found for some of the queries at a time, in the order of the queries.
+
+    Args:
+        parts: numbers of queries, (b,), and what was found for these; together each query once.
+    """
+    ranked, place = stacked([found for _, found in parts]), torch.cat([queries for queries, _ in parts]).argsort()
     moved: dict[str, Any] = {name: _at(getattr(ranked, name), place) for name in _PER_QUERY}
     return replace(ranked, **moved, evidence=None if ranked.evidence is None else ranked.evidence[place])
 

@@ -10,7 +10,7 @@ from ahop._missing import holds_nan
 from ahop._tensors import lowest
 from ahop._typing import Patterns, Queries, Scores
 from ahop.model import Model
-from ahop.ranking import Ranked, Ranking, in_order, stacked
+from ahop.ranking import Ranked, Ranking, gathered
 from ahop.separations.base import Separation
 from ahop.similarities.base import Similarity
 
@@ -44,8 +44,7 @@ def rank(
     stored, ids = patterns, torch.arange(len(patterns), device=patterns.device)
     if rows is not None:
         stored, ids = patterns[rows], rows
-    found: list[Ranked] = []
-    asked_in: list[Tensor] = []
+    found: list[tuple[Tensor, Ranked]] = []
     for similarity, asked in model.by_group(groups, len(queries)):
         chosen = similarity if rows is None else similarity.rows(rows)
         whole = log_prior is not None or not model.weighs_by_mass
@@ -57,12 +56,8 @@ def rank(
             for scores, columns in _scores(chosen, stored, queries[asked[part]], whole, k):
                 weighed = scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation)
                 ranking.update(weighed, ids[columns], scores)
-            found.append(ranking.ranked())
-            asked_in.append(asked[part])
-    if not found:
-        return Ranking(model, 0, k, queries).ranked()
-    together = stacked(found)
-    return together if len(found) == 1 or groups is None else in_order(together, torch.cat(asked_in))
+            found.append((asked[part], ranking.ranked()))
+    return gathered(found) if found else Ranking(model, 0, k, queries).ranked()
 
 
 def with_prior(scores: Scores, log_prior: Tensor, separation: Separation) -> Scores:

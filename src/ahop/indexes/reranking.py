@@ -22,7 +22,7 @@ from ahop.indexes.tail_mass import log_tail_mass
 from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
-from ahop.ranking import Ranked, Ranking, in_order, posterior_of, stacked
+from ahop.ranking import Ranked, Ranking, gathered, posterior_of
 from ahop.recaller import Recall, in_kind_of, labels_at
 from ahop.separations.softmax import has_evidence
 from ahop.similarities.additive import AdditiveSimilarity
@@ -118,15 +118,12 @@ class Index:
         if where is not None:
             asked_for = self.metadata.allowed(where, len(self.removed))
             allowed = asked_for if allowed is None else asked_for & allowed
-        found: list[Ranked] = []
-        asked_in: list[Tensor] = []
-        for similarity, asked in self.memory.model.by_group(groups, len(checked)):
-            for part in blocks(len(asked), 1, BATCH):
-                found.append(self._search_few(checked[asked[part]], similarity, wanted, allowed))
-                asked_in.append(asked[part])
-        if not found:
-            return self._nothing(checked, wanted).best(k)
-        return in_order(stacked(found), torch.cat(asked_in)).best(k)
+        found = [
+            (asked[part], self._search_few(checked[asked[part]], similarity, wanted, allowed))
+            for similarity, asked in self.memory.model.by_group(groups, len(checked))
+            for part in blocks(len(asked), 1, BATCH)
+        ]
+        return (gathered(found) if found else self._nothing(checked, wanted)).best(k)
 
     def add(
         self, patterns: RowsLike, metadata: Mapping[str, Any] | None = None, labels: Entries | None = None

@@ -10,7 +10,7 @@ from ahop._checks import as_group_names
 from ahop._free_memory import check_free_memory
 from ahop._typing import Queries
 from ahop.model import Model
-from ahop.ranking import Ranked, Ranking, in_order, posterior_of, stacked
+from ahop.ranking import Ranked, Ranking, gathered, posterior_of
 from ahop.recaller import Recall, joined
 from ahop.stores.rows import Rows
 
@@ -56,7 +56,7 @@ def _ranked(model: Model, queries: Queries, k: int, batches: Iterable[Rows], gro
             for part in blocks(len(rows), 16 * max(1, len(which)), SCORE_BYTES):
                 scores = similarity(stored[part], queries[which])
                 ranking.update(scores, rows.ids[part], patterns=rows.patterns[part])
-    return in_order(stacked([each.ranked() for each in rankings]), torch.cat([which for _, which in asked]))
+    return gathered([(which, ranking.ranked()) for (_, which), ranking in zip(asked, rankings, strict=True)])
 
 
 def _recall(model: Model, ranked: Ranked, k: int) -> Recall[Tensor]:
