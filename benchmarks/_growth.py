@@ -32,7 +32,7 @@ def _point(patterns: Tensor) -> dict[str, object]:
     lifting = lift(memory.similarity, patterns, pairs.queries)
     vectors, some = lifted(memory, lifting), slice(SAMPLED)
     exact = Index(memory, lifting, ExactEngine(vectors), CANDIDATES).recall(test.queries[some])
-    engine, seconds_to_build = timed(lambda: FaissEngine(vectors, "ivf_pq", "augmented"))
+    engine, seconds_to_build = timed(lambda: FaissEngine.build(vectors, "ivf_pq", "augmented"))
     first = exact.indices[:, 0] == test.origins[some]
     engine, hit = _just_enough(engine, lifting.lift_queries(test.queries[some][first]), test.origins[some][first])
     index = Index(memory, lifting, engine, CANDIDATES)

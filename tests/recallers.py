@@ -84,7 +84,7 @@ def _exact_index(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
 @contextmanager
 def _faiss_index(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
     lifting = ahop.lift(memory.similarity, memory.patterns, gaps=True)
-    engine = FaissEngine(lifted(memory, lifting), "ivf_flat")
+    engine = FaissEngine.build(lifted(memory, lifting), "ivf_flat")
     yield Index(memory, lifting, engine.with_effort(engine.lists), 200, {"color": colors()})
 
 
@@ -93,7 +93,7 @@ def _pgvector_index(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[An
     lifting = ahop.lift(memory.similarity, memory.patterns, gaps=True)
     with (
         postgres.server() as address,
-        PgVectorEngine(address, "patterns", lifted(memory, lifting), effort=400) as engine,
+        PgVectorEngine.create(address, "patterns", lifted(memory, lifting), effort=400) as engine,
     ):
         yield Index(memory, lifting, engine, 200, {"color": colors()})
 

@@ -112,7 +112,7 @@ def test_engines_find_what_a_product_finds(kind: str, geometry: str) -> None:
         # coordinate, the squared length, is much larger than the others. Vectors of one length suit both.
         vectors = torch.nn.functional.normalize(torch.randn(1500, 16, generator=generator), dim=-1)
         queries = vectors[:50] + 0.02
-    engine = FaissEngine(vectors, kind, geometry, effort=1000)  # type: ignore[arg-type]
+    engine = FaissEngine.build(vectors, kind, geometry, effort=1000)  # type: ignore[arg-type]
     assert found_by(engine, vectors, queries) >= (0.5 if is_coded else 0.99)
     found = engine.search(queries, 3)
     if not is_coded:
@@ -123,7 +123,7 @@ def test_engines_find_what_a_product_finds(kind: str, geometry: str) -> None:
 @pytest.mark.parametrize("count", [1, 2, 17])
 def test_engines_take_few_rows(kind: str, count: int) -> None:
     vectors = torch.randn(count, 3)
-    engine = FaissEngine(vectors, kind)  # type: ignore[arg-type]
+    engine = FaissEngine.build(vectors, kind)  # type: ignore[arg-type]
     found = engine.search(vectors, 5)
     assert found.indices.shape == (count, min(5, count))
     assert engine.search(vectors[:0], 1).indices.shape == (0, 1)
@@ -132,7 +132,7 @@ def test_engines_take_few_rows(kind: str, count: int) -> None:
 @every_kind
 def test_engines_answer_only_rows_that_are_allowed_and_take_more(kind: str) -> None:
     vectors = torch.randn(500, 8)
-    engine = FaissEngine(vectors[:400], kind, effort=100)  # type: ignore[arg-type]
+    engine = FaissEngine.build(vectors[:400], kind, effort=100)  # type: ignore[arg-type]
     engine.add(vectors[400:])
     allowed = torch.arange(500) % 3 == 0
     found = engine.search(vectors[:20], 5, allowed).indices
@@ -177,7 +177,7 @@ def test_a_filter_that_leaves_no_row_is_answered_by_none(memory: ahop.Associativ
     memory = memory.copy()
     memory.detector = knowing.detector
     assert memory.detector is not None
-    for engine in (ExactEngine(rows), FaissEngine(rows, "ivf_flat")):
+    for engine in (ExactEngine(rows), FaissEngine.build(rows, "ivf_flat")):
         answer = Index(memory, lifting, engine, metadata=number).recall(
             memory.patterns[:3], k=2, where={"number": [-5]}
         )
@@ -220,7 +220,7 @@ def test_probabilities_stay_what_they_were_after_candidates(
     kind: str, memory: ahop.AssociativeMemory, pairs: ahop.Pairs
 ) -> None:
     lifting = lift(memory.similarity, memory.patterns, pairs.queries)
-    engine = FaissEngine(lifted(memory, lifting), kind, effort=100)  # type: ignore[arg-type]
+    engine = FaissEngine.build(lifted(memory, lifting), kind, effort=100)  # type: ignore[arg-type]
     few = Index(memory, lifting, engine, candidates=20)
     expected, answer = memory.recall(pairs.queries), few.recall(pairs.queries)
     assert float((answer.indices == expected.indices).double().mean()) > 0.95
@@ -420,7 +420,7 @@ def test_what_is_saved_is_loaded(kind: str, memory: ahop.AssociativeMemory, pair
 
 def test_every_flipped_byte_is_noticed(tmp_path: Path) -> None:
     small = ahop.AssociativeMemory(torch.randn(20, 2), ahop.EuclideanSimilarity())
-    built = Index(small, lift(small.similarity, small.patterns), FaissEngine(torch.randn(20, 3), "ivf_flat"))
+    built = Index(small, lift(small.similarity, small.patterns), FaissEngine.build(torch.randn(20, 3), "ivf_flat"))
     path = tmp_path / "index"
     save_index(built, path)
     whole = path.read_bytes()
@@ -452,7 +452,7 @@ def test_an_index_of_another_version_is_refused(memory: ahop.AssociativeMemory, 
 def test_without_the_package_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with pytest.raises(MissingPackageError, match=r"ahop\[index\]"):
-        FaissEngine(torch.randn(9, 2))
+        FaissEngine.build(torch.randn(9, 2))
     with pytest.raises(MissingPackageError):
         _optional.faiss()
 

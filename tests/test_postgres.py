@@ -52,7 +52,7 @@ def test_what_a_product_finds_is_found(geometry: str, address: str, table: str) 
     rows, asked = lifting.lift_patterns(places), lifting.lift_queries(places[:20] + 0.1)
     if geometry == "inner":  # a graph for inner products fails on lifted distances
         rows = asked = places
-    with PgVectorEngine(address, table, rows, geometry, effort=400) as index:  # type: ignore[arg-type]
+    with PgVectorEngine.create(address, table, rows, geometry, effort=400) as index:  # type: ignore[arg-type]
         expected, found = ExactEngine(rows).search(asked[:20], 5), index.search(asked[:20], 5)
         assert float((found.indices == expected.indices).double().mean()) > 0.98
         assert_close(found.scores, (asked[:20] @ rows.mT).gather(-1, found.indices), atol=1e-3, rtol=1e-3)
@@ -65,7 +65,7 @@ def test_it_reranks_as_the_memory_answers(address: str, table: str) -> None:
     memory = ahop.AssociativeMemory(vectors(), ahop.EuclideanSimilarity())
     lifting = lift(memory.similarity, memory.patterns)
     queries = memory.patterns[:30] + 0.1
-    with PgVectorEngine(address, table, lifted(memory, lifting)) as index:
+    with PgVectorEngine.create(address, table, lifted(memory, lifting)) as index:
         expected, answer = memory.recall(queries, k=3), Index(memory, lifting, index).recall(queries, k=3)
         assert torch.equal(answer.indices[:, 0], expected.indices[:, 0])
         assert_close(answer.posterior, expected.posterior, atol=0.03, rtol=0)
@@ -73,7 +73,7 @@ def test_it_reranks_as_the_memory_answers(address: str, table: str) -> None:
 
 def test_another_process_finds_it_again_and_adds(address: str, table: str) -> None:
     rows = vectors()
-    with PgVectorEngine(address, table, rows[:300]) as first:
+    with PgVectorEngine.create(address, table, rows[:300]) as first:
         expected = first.search(rows[:9], 4)
     with PgVectorEngine.attach(address, table, effort=128) as again:
         found = again.search(rows[:9], 4)
@@ -93,7 +93,7 @@ def test_another_process_finds_it_again_and_adds(address: str, table: str) -> No
 def test_only_rows_that_are_allowed_are_answered(share: float, address: str, table: str) -> None:
     rows = vectors()
     allowed = torch.rand(400, generator=torch.Generator().manual_seed(1)) < share
-    with PgVectorEngine(address, table, rows, effort=400) as index:
+    with PgVectorEngine.create(address, table, rows, effort=400) as index:
         found = index.search(rows[:20], 5, allowed).indices
         expected = ExactEngine(rows).search(rows[:20], 5, allowed).indices
         assert bool(allowed[found[found >= 0]].all())
@@ -103,7 +103,7 @@ def test_only_rows_that_are_allowed_are_answered(share: float, address: str, tab
 
 def test_more_rows_than_a_walk_is_wide_are_found(address: str, table: str) -> None:
     rows = vectors(1500, 4)
-    with PgVectorEngine(address, table, rows) as index:
+    with PgVectorEngine.create(address, table, rows) as index:
         found = index.search(rows[:2], 1400).indices
         assert found.shape == (2, 1400)
         assert float((found >= 0).double().mean()) > 0.9
@@ -111,44 +111,44 @@ def test_more_rows_than_a_walk_is_wide_are_found(address: str, table: str) -> No
 
 def test_names_of_tables_are_quoted(address: str) -> None:
     for name in ('a"b', "x; DROP TABLE y", "Ünï", "select", "%s {table}"):
-        with PgVectorEngine(address, name, vectors(5)) as index:
+        with PgVectorEngine.create(address, name, vectors(5)) as index:
             assert int(index.search(vectors(5)[3:4], 1).indices) == 3
             index.drop()
 
 
 def test_a_table_is_made_as_a_whole_or_not_at_all(address: str, table: str) -> None:
-    with PgVectorEngine(address, table, vectors()) as index:
+    with PgVectorEngine.create(address, table, vectors()) as index:
         with pytest.raises(InvalidValueError, match="already"):
-            PgVectorEngine(address, table, vectors())
+            PgVectorEngine.create(address, table, vectors())
         index.drop()
     broken = vectors()
     broken[200] = torch.nan
     with pytest.raises(psycopg.errors.DataException):
-        PgVectorEngine(address, table, broken, "inner")
+        PgVectorEngine.create(address, table, broken, "inner")
     with pytest.raises(DataNotFoundError):
         PgVectorEngine.attach(address, table)
 
 
 def test_many_dimensions_are_kept_in_halves_and_too_many_refused(address: str, table: str) -> None:
     rows = vectors(40, 2100)
-    with PgVectorEngine(address, table, rows) as index:
+    with PgVectorEngine.create(address, table, rows) as index:
         assert index.kind == "halfvec"
         assert index.search(rows[:5], 1).indices.squeeze(-1).tolist() == list(range(5))
         with pytest.raises(InvalidValueError, match="kept in halves"):
             index.add(1e6 * rows)
     with pytest.raises(ShapeError, match="at most 4000"):
-        PgVectorEngine(address, table, vectors(2, 4001))
+        PgVectorEngine.create(address, table, vectors(2, 4001))
 
 
 def test_what_postgres_holds_needs_no_file(address: str, table: str) -> None:
-    with PgVectorEngine(address, table, vectors(5)) as index, pytest.raises(UnsupportedError, match="attach"):
+    with PgVectorEngine.create(address, table, vectors(5)) as index, pytest.raises(UnsupportedError, match="attach"):
         index.tensors()
 
 
 def test_without_the_packages_their_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(MissingPackageError, match=r"ahop\[pg\]"):
-        PgVectorEngine("postgresql://nowhere", "table", vectors())
+        PgVectorEngine.create("postgresql://nowhere", "table", vectors())
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_origins_are_found_as_often_as_by_faiss(address: str, table: str) -> Non
         found = Index(memory, lifting, index).recall(pairs.queries).indices[:, 0]
         return float((found == pairs.origins).double().mean())
 
-    with PgVectorEngine(address, table, rows, effort=256) as index:
+    with PgVectorEngine.create(address, table, rows, effort=256) as index:
         by_postgres = hit(index)
-    assert by_postgres >= hit(FaissEngine(rows, "hnsw", effort=256)) - 0.01
-    assert by_postgres >= hit(FaissEngine(rows, "ivf_flat")) - 0.01
+    assert by_postgres >= hit(FaissEngine.build(rows, "hnsw", effort=256)) - 0.01
+    assert by_postgres >= hit(FaissEngine.build(rows, "ivf_flat")) - 0.01

@@ -118,8 +118,8 @@ def tune(
     Args:
         target: the least share of origins among the candidates, of those that an exhaustive search answers first.
         budget: seconds for each query; if given, settings that take longer are not considered.
-        kinds: of `FaissEngine`; default all that can be built in reasonable time.
-        geometries: of `FaissEngine`; default all that fit the lifting.
+        kinds: of `FaissEngine.build`; default all that can be built in reasonable time.
+        geometries: of `FaissEngine.build`; default all that fit the lifting.
         samples: queries to measure with.
 
     Raises:
@@ -148,12 +148,12 @@ def tune(
     rows = _some_rows(len(vectors), origins)
     place = torch.searchsorted(rows, origins)
     part = vectors if len(rows) == len(vectors) else vectors[rows]
-    built = [FaissEngine(part, kind, geometry) for kind in chosen for geometry in fitting]
+    built = [FaissEngine.build(part, kind, geometry) for kind in chosen for geometry in fitting]
     found = [(each, _curve(each, sample, place, candidates)) for each in built]
     curve += [point for _, points in found for point in points]
     best = min(found, key=lambda each: _cost(each[1], target, len(vectors)))[0]
     if len(rows) < len(vectors):
-        best = FaissEngine(vectors, best.kind, best.geometry)
+        best = FaissEngine.build(vectors, best.kind, best.geometry)
         points = _curve(best, sample, origins, candidates)
         curve += points
     else:

@@ -29,49 +29,65 @@ ROWS_A_LIST = 20
 
 @final
 class FaissEngine(Engine):
-    """One engine under three geometries.
+    """One engine under three geometries. `build` makes one from rows.
 
     Args:
-        vectors: (n, D).
+        engine: an index of FAISS that holds the rows.
+        placing: where it has put them.
         kind: "scan" looks at a compressed form of every row; "ivf_pq" and "ivf_flat" at some lists of neighbors,
             compressed or not; "hnsw" walks a graph.
-        geometry: "inner" asks FAISS for inner products; "augmented" gives each row one more coordinate that makes
-            all of them equally long, so that the nearest is the best; "distance" is for liftings that are distances.
-        lists: about how many, of neighbors; by default they are finer the more rows there are, and fuller.
-        effort: how many lists, or how wide a walk; default an eighth of the lists, or 128.
+        lists: how many, of neighbors.
+        effort: how many of them are searched, or how wide a walk is.
     """
 
-    def __init__(
-        self,
+    def __init__(self, engine: Any, placing: Placing, kind: Kind, lists: int, effort: int) -> None:
+        self.engine, self.placing = engine, placing
+        self.kind, self.geometry = check_choice("kind", kind, KINDS), placing.geometry
+        self.lists, self.effort = check_count("lists", lists), check_count("effort", effort)
+
+    @classmethod
+    def build(
+        cls,
         vectors: Tensor,
         kind: Kind = "ivf_pq",
         geometry: Geometry = "augmented",
         lists: int | None = None,
         effort: int | None = None,
-    ) -> None:
+    ) -> "FaissEngine":
+        """An engine that holds these rows.
+
+        Args:
+            vectors: (n, D).
+            geometry: "inner" asks FAISS for inner products; "augmented" gives each row one more coordinate that makes
+                all of them equally long, so that the nearest is the best; "distance" is for liftings that are
+                distances.
+            lists: about how many; by default they are finer the more rows there are, and fuller.
+            effort: default an eighth of the lists, or 128 for a graph.
+        """
         faiss = _optional.faiss()
-        self.kind, self.geometry = check_choice("kind", kind, KINDS), check_choice("geometry", geometry, GEOMETRIES)
+        check_choice("kind", kind, KINDS)
         most, usual = max(1, len(vectors) // ROWS_A_LIST), max(1, round(len(vectors) ** 0.75 / 8))
-        self.lists = min(check_count("lists", lists or usual), most) if "ivf" in kind else 1
-        self.placing = Placing.of(vectors, geometry)
-        size = self._places(vectors[:1]).shape[1]
+        lists = min(check_count("lists", lists or usual), most) if "ivf" in kind else 1
+        placing = Placing.of(vectors, check_choice("geometry", geometry, GEOMETRIES))
+        size = _places(placing, vectors[:1]).shape[1]
         row = size // 2 + 16 if "pq" in kind or kind == "scan" else 4 * size + 8 * LINKS
         check_free_memory(len(vectors) * row, f"{len(vectors)} rows of a {kind} index")
         metric = faiss.METRIC_INNER_PRODUCT if geometry == "inner" else faiss.METRIC_L2
-        parts = (self._places(vectors[start : start + BLOCK]) for start in range(0, len(vectors), BLOCK))
+        parts = (_places(placing, vectors[start : start + BLOCK]) for start in range(0, len(vectors), BLOCK))
+        engine: Any
         with threads_of_torch():
-            self.engine: Any
             if kind == "hnsw":
-                self.engine = faiss_build.graph(size, metric, parts)
-            elif kind == "scan":
-                self.engine = faiss_build.scan(metric, self._places(self._learned_from(vectors)), parts)
+                engine = faiss_build.graph(size, metric, parts)
             else:
-                some = self._places(self._learned_from(vectors))
-                centers = Centers.of(some, self.lists)
-                self.lists = len(centers)
-                self.engine = faiss_build.lists(centers, metric, some if kind == "ivf_pq" else None, parts)
-        default = {"scan": 1, "hnsw": 128}.get(kind, max(1, self.lists // 8))
-        self.effort = check_count("effort", effort or default)
+                some = _places(placing, _learned_from(vectors, lists))
+                if kind == "scan":
+                    engine = faiss_build.scan(metric, some, parts)
+                else:
+                    centers = Centers.of(some, lists)
+                    lists = len(centers)
+                    engine = faiss_build.lists(centers, metric, some if kind == "ivf_pq" else None, parts)
+        usual_effort = {"scan": 1, "hnsw": 128}.get(kind, max(1, lists // 8))
+        return cls(engine, placing, kind, lists, effort or usual_effort)
 
     @override
     def __len__(self) -> int:
@@ -99,7 +115,7 @@ class FaissEngine(Engine):
     def add(self, vectors: Tensor) -> None:
         with threads_of_torch():
             for start in range(0, len(vectors), BLOCK):
-                self.engine.add(self._places(vectors[start : start + BLOCK]).numpy())
+                self.engine.add(_places(self.placing, vectors[start : start + BLOCK]).numpy())
 
     @override
     def settings(self) -> dict[str, object]:
@@ -114,29 +130,16 @@ class FaissEngine(Engine):
     @classmethod
     def restored(cls, settings: dict[str, Any], tensors: dict[str, Tensor]) -> "FaissEngine":
         """The index that `settings` and `tensors` describe, without the rows it was built from."""
-        index = cls.__new__(cls)
-        index.kind = check_choice("kind", settings["kind"], KINDS)
-        index.geometry = check_choice("geometry", settings["geometry"], GEOMETRIES)
-        index.lists, index.effort = check_count("lists", settings["lists"]), check_count("effort", settings["effort"])
-        index.placing = Placing(index.geometry, tensors["center"].float(), float(tensors["radius"]))
+        geometry = check_choice("geometry", settings["geometry"], GEOMETRIES)
+        placing = Placing(geometry, tensors["center"].float(), float(tensors["radius"]))
         check_free_memory(tensors["built"].nbytes, "the built index")
         try:
-            index.engine = _optional.faiss().deserialize_index(tensors["built"].numpy())
+            engine = _optional.faiss().deserialize_index(tensors["built"].numpy())
         except RuntimeError as error:
             raise InvalidValueError(f"the built index cannot be read: {error}") from error
-        if index.engine.d != index._places(index.placing.center.unsqueeze(0)).shape[1]:
+        if engine.d != _places(placing, placing.center.unsqueeze(0)).shape[1]:
             raise InvalidValueError("the built index has another number of dimensions than its file says.")
-        return index
-
-    def _learned_from(self, vectors: Tensor) -> Tensor:
-        """Rows that lists and codes are learned from; not fewer than there are codes."""
-        needed = max(ROWS_A_LIST * self.lists, ROWS_OF_CODES)
-        if len(vectors) > needed:
-            return vectors[torch.randint(len(vectors), (needed,), generator=torch.Generator().manual_seed(0))]
-        return vectors.repeat(-(-CODES // len(vectors)), 1)
-
-    def _places(self, vectors: Tensor) -> Tensor:
-        return _even(self.placing.places(vectors))
+        return cls(engine, placing, settings["kind"], settings["lists"], settings["effort"])
 
     def with_effort(self, effort: int) -> "FaissEngine":
         """The same rows, searched harder or less hard."""
@@ -145,6 +148,18 @@ class FaissEngine(Engine):
         other = copy(self)
         other.effort = check_count("effort", effort)
         return other
+
+
+def _learned_from(vectors: Tensor, lists: int) -> Tensor:
+    """Rows that lists and codes are learned from; not fewer than there are codes."""
+    needed = max(ROWS_A_LIST * lists, ROWS_OF_CODES)
+    if len(vectors) > needed:
+        return vectors[torch.randint(len(vectors), (needed,), generator=torch.Generator().manual_seed(0))]
+    return vectors.repeat(-(-CODES // len(vectors)), 1)
+
+
+def _places(placing: Placing, vectors: Tensor) -> Tensor:
+    return _even(placing.places(vectors))
 
 
 def _even(vectors: Tensor) -> Tensor:

@@ -30,61 +30,69 @@ Words: TypeAlias = Literal["vector", "halfvec"]
 class PgVectorEngine(Engine):
     """A graph of pgvector over rows in a table of PostgreSQL: an engine for `Index`.
 
-    The table is made in one transaction. Another process finds it again by `attach`.
+    `create` makes the table, in one transaction; another process finds it again by `attach`.
 
     Args:
-        connection: where the server is, such as `postgresql://user@host/database`.
-        table: its name, with that of a schema before a dot if need be. It must be new.
-        vectors: (n, D), the lifted patterns; D is at most 4000, and above 2000 numbers are kept in halves.
-        geometry: as in `FaissEngine`. A graph for inner products fails without a word where they are lifted distances;
-            therefore all rows are made equally long by default.
+        server: a connection.
+        table: its name, with that of a schema before a dot if need be.
+        placing: where rows lie.
+        count: rows in the table.
         effort: how wide a walk.
     """
 
-    def __init__(
-        self, connection: str, table: str, vectors: Tensor, geometry: Geometry = "augmented", effort: int = 128
-    ) -> None:
-        self.geometry = check_choice("geometry", geometry, GEOMETRIES)
-        self.effort = check_count("effort", effort)
-        self.placing = Placing.of(vectors, geometry)
-        self.kind: Words = _kind(self.placing.size)
-        self.table, self._count = table, 0
-        self._server = _connected(connection)
-        psycopg = _optional.psycopg()
+    def __init__(self, server: Any, table: str, placing: Placing, count: int = 0, effort: int = 128) -> None:
+        self.table, self.placing, self.geometry = table, placing, placing.geometry
+        self.effort, self.kind = check_count("effort", effort), _kind(placing.size)
+        self._server, self._count = server, count
+
+    @classmethod
+    def create(
+        cls, connection: str, table: str, vectors: Tensor, geometry: Geometry = "augmented", effort: int = 128
+    ) -> "PgVectorEngine":
+        """A new table with these rows.
+
+        Args:
+            connection: where the server is, such as `postgresql://user@host/database`.
+            table: must be new.
+            vectors: (n, D), the lifted patterns; D is at most 4000, and above 2000 numbers are kept in halves.
+            geometry: as in `FaissEngine.build`. A graph for inner products fails without a word where they are lifted
+                distances; therefore all rows are made equally long by default.
+        """
+        placing = Placing.of(vectors, check_choice("geometry", geometry, GEOMETRIES))
+        _kind(placing.size)
+        server = _connected(connection)
         try:
-            with self._server.transaction():
-                self._make()
-                self._copy(vectors)
-                self._run(
-                    "CREATE INDEX ON {table} USING hnsw (place {way}) WITH (m = {links}, ef_construction = {breadth})",
-                    way=psycopg.sql.SQL(f"{self.kind}_{'ip' if geometry == 'inner' else 'l2'}_ops"),
-                    links=psycopg.sql.Literal(LINKS),
-                    breadth=psycopg.sql.Literal(BREADTH),
-                )
-        except psycopg.errors.DuplicateTable as error:
-            self.close()
+            engine = cls(server, table, placing, effort=effort)
+            with server.transaction():
+                engine._make()
+                engine._copy(vectors)
+                engine._link()
+        except _optional.psycopg().errors.DuplicateTable as error:
+            server.close()
             raise InvalidValueError(
                 f"`table` must be new; {table!r} is there already. `PgVectorEngine.attach` opens it, `drop` removes it."
             ) from error
         except BaseException:
-            self.close()
+            server.close()
             raise
+        return engine
 
     @classmethod
     def attach(cls, connection: str, table: str, effort: int = 128) -> "PgVectorEngine":
         """The index that lies in this table."""
-        index = cls.__new__(cls)
-        index.table, index.effort, index._server = table, check_count("effort", effort), _connected(connection)
+        server = _connected(connection)
         try:
-            words, center = index._run("SELECT words, center FROM {about}").fetchone()
-            index._count = int(index._run("SELECT count(*) FROM {table}").fetchone()[0])
+            words, center = server.execute(_sql(table, "SELECT words, center FROM {about}")).fetchone()
+            count = int(server.execute(_sql(table, "SELECT count(*) FROM {table}")).fetchone()[0])
+            told = json.loads(words)
+            center = torch.from_numpy(np.frombuffer(center, "<f4").copy())
+            return cls(server, table, Placing(told["geometry"], center, told["radius"]), count, effort)
         except _optional.psycopg().errors.UndefinedTable as error:
-            index.close()
-            raise DataNotFoundError(f"`{table}` is no table of an index. `PgVectorEngine(...)` makes one.") from error
-        told = json.loads(words)
-        index.geometry, index.kind = told["geometry"], told["kind"]
-        index.placing = Placing(index.geometry, torch.from_numpy(np.frombuffer(center, "<f4").copy()), told["radius"])
-        return index
+            server.close()
+            raise DataNotFoundError(f"`{table}` is no table of an index. `PgVectorEngine.create` makes one.") from error
+        except BaseException:
+            server.close()
+            raise
 
     def close(self) -> None:
         self._server.close()
@@ -160,6 +168,15 @@ class PgVectorEngine(Engine):
         center = self.placing.center.numpy().astype("<f4").tobytes()
         self._run("INSERT INTO {about} VALUES (%s, %s)", [words, center])
 
+    def _link(self) -> None:
+        sql = _optional.psycopg().sql
+        self._run(
+            "CREATE INDEX ON {table} USING hnsw (place {way}) WITH (m = {links}, ef_construction = {breadth})",
+            way=sql.SQL(f"{self.kind}_{'ip' if self.geometry == 'inner' else 'l2'}_ops"),
+            links=sql.Literal(LINKS),
+            breadth=sql.Literal(BREADTH),
+        )
+
     def _copy(self, vectors: Tensor) -> None:
         """Rows behind the others."""
         sql = self._sql("COPY {table} (row, place) FROM STDIN WITH (FORMAT BINARY)")
@@ -185,11 +202,15 @@ class PgVectorEngine(Engine):
         return self._server.execute(self._sql(words, values is not None, **parts), values)
 
     def _sql(self, words: str, has_values: bool = False, **parts: Any) -> Any:
-        """Names of tables come from outside: they are quoted, never pasted."""
-        sql = _optional.psycopg().sql
-        *schema, name = (self.table.replace("%", "%%") if has_values else self.table).split(".")
-        tables = {"table": sql.Identifier(*schema, name), "about": sql.Identifier(*schema, f"{name}_about")}
-        return sql.SQL(words).format(**tables, **parts)
+        return _sql(self.table, words, has_values, **parts)
+
+
+def _sql(table: str, words: str, has_values: bool = False, **parts: Any) -> Any:
+    """Names of tables come from outside: they are quoted, never pasted."""
+    sql = _optional.psycopg().sql
+    *schema, name = (table.replace("%", "%%") if has_values else table).split(".")
+    tables = {"table": sql.Identifier(*schema, name), "about": sql.Identifier(*schema, f"{name}_about")}
+    return sql.SQL(words).format(**tables, **parts)
 
 
 def _connected(connection: str) -> Any:
