@@ -16,7 +16,11 @@ PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estima
 REAL = "real"  # the block that is made of several result files
 MODELS = ["M-Hop", "U-Hop", "K-Hop", "K2-Hop", "MLP", "A-Hop"]
 COLUMNS: dict[str, list[str]] = {
-    "tab_retrieval": ["dataset", "difficulty", "model", "accuracy", "paper", "bayes", "error", "paper_error"],
+    "tab_retrieval": [
+        *("reading", "dataset", "difficulty", "model", "accuracy", "bayes_blend", "paper", "top1", "bayes"),
+        *("error", "paper_error"),
+    ],
+    "generator": ["candidate", "difficulty", "model", "accuracy", "paper", "error", "paper_error", "misfit", "bayes"],
     "tab_constant_bias": ["difficulty", "model", "accuracy", "bayes", "error"],
     "fig_mixed_variants": ["count", "setting", "model", "accuracy", "bayes"],
     "tab_ablations": ["ablation", "solver", "difficulty", "accuracy", "paper", "bayes", "error", "paper_error"],

@@ -332,6 +332,7 @@ VARIANTS: dict[str, Callable[[int], Variant]] = {
     ),
     "mixture, constant signs": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2),
     "mixture, signs per query": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2, signs="per_query"),
+    "mixture, mask last": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2, mask_last=True),
     "mixture, noise as variance": lambda d: ahop.MixedVariant(0.4, 0.09, 0.2, reading="variance"),
     "learned mixture": lambda d: moved_mixture(d),
     "learned mixture, signs": lambda d: moved_mixture(d, signs=True),
@@ -347,6 +348,7 @@ DYNAMICS: dict[str, Callable[[int], Dynamics]] = {
     "signs together": lambda d: ahop.dynamics.SignDynamics(),
     "signs one by one": lambda d: ahop.dynamics.SignDynamics("one_by_one", seed=3),
     "descent": lambda d: ahop.dynamics.GradientDescent(0.2),
+    "ranked readout": lambda d: ahop.dynamics.RankedReadout(),
     "de-biased readout": lambda d: ahop.dynamics.DebiasedReadout(torch.full((d,), 0.1)),
 }
 

@@ -93,7 +93,19 @@ def test_an_evaluation_counts_hits_and_measures_errors() -> None:
     assert evaluation.accuracy == 0.75
     assert evaluation.error == pytest.approx((0.25 + 2.25 + 1.0) / 8)
     assert evaluation.queries == 4
+    assert evaluation.top1 is None, "an echo does not say what weighs most"
     assert evaluation.standard_error == pytest.approx((0.75 * 0.25 / 4) ** 0.5)
+
+
+def test_the_first_answer_and_the_nearest_to_the_blend_are_counted_apart() -> None:
+    """Two patterns that share a query's mass can outweigh the first one together: the blend lies between them."""
+    patterns = torch.tensor([[3.0, 0.0], [0.0, 0.0], [-3.0, 0.0]])
+    memory = ahop.AssociativeMemory(patterns, ahop.DotSimilarity())
+    pairs = ahop.Pairs(torch.tensor([0, 0]), torch.tensor([[0.1, 0.0], [9.0, 0.0]]))
+    evaluation = ahop.evaluate(memory, pairs)
+    assert evaluation.top1 == 1.0
+    assert evaluation.accuracy == 0.5
+    assert torch.equal(memory.retrieve(pairs.queries), memory.read(memory.weights(pairs.queries)))
 
 
 def test_what_was_not_observed_is_left_out_of_every_judgement() -> None:

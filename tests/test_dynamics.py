@@ -24,6 +24,8 @@ both_orders = pytest.mark.parametrize(
 def memory_for(name: str, patterns: Tensor) -> ahop.AssociativeMemory:
     if name.startswith("signs"):
         return zoo.d_hop(patterns.sign())
+    if name == "ranked readout":
+        return zoo.a_hop(patterns)
     if name == "de-biased readout":
         similarity = ahop.similarities.UnifiedSimilarity(patterns.shape[1])
         with torch.no_grad():

@@ -4,6 +4,7 @@ Paper:
     [tab:ret-acc], and the perceptron that its text describes but its table leaves out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,31 +12,34 @@ import ahop
 from ahop.criteria import Retriever
 from experiments.support.data import mnist_patterns, uniform_patterns
 from experiments.support.harness import Experiment, Row
-from experiments.support.models import PerceptronMemory, a_hop, k2_hop, k_hop, sharpened
+from experiments.support.measures import ceiling, outcome_of
+from experiments.support.models import PerceptronMemory, a_hop, a_hop_by_adam, k2_hop, k_hop, sharpened, with_beta
 from experiments.support.pictures import bars
+from experiments.support.readings import READINGS
 
 COUNT = 2048
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much work goes into a cell: test queries, those of the ceiling, pairs of A-Hop, training of the others."""
+    """How much work goes into a cell: test queries, pairs of A-Hop, epochs of kernels, steps of the perceptron."""
 
     queries: int
-    ceiling: int
     pairs: int
     epochs: int
     steps: int
 
 
-QUICK = Size(queries=400, ceiling=100, pairs=512, epochs=30, steps=60)
+QUICK = Size(queries=200, pairs=512, epochs=30, steps=60)
 SIZES = {
-    ("synthetic", 0.4): Size(queries=1000, ceiling=400, pairs=2048, epochs=100, steps=600),
-    ("synthetic", 0.5): Size(queries=1000, ceiling=400, pairs=2048, epochs=100, steps=600),
-    ("mnist", 0.6): Size(queries=1000, ceiling=200, pairs=1024, epochs=30, steps=150),
-    ("mnist", 0.7): Size(queries=1000, ceiling=200, pairs=2048, epochs=30, steps=150),
+    ("synthetic", 0.4): Size(queries=1000, pairs=2048, epochs=100, steps=3000),
+    ("synthetic", 0.5): Size(queries=1000, pairs=2048, epochs=100, steps=3000),
+    ("mnist", 0.6): Size(queries=500, pairs=1024, epochs=30, steps=3000),
+    ("mnist", 0.7): Size(queries=500, pairs=2048, epochs=30, steps=3000),
 }
 CELLS = [("synthetic", 0.4), ("synthetic", 0.5), ("mnist", 0.6), ("mnist", 0.7)]
+# What runs together: `--only memories` leaves the perceptrons, which take longest, for later.
+MEMORIES, ADAM, PERCEPTRON = "memories", "adam", "perceptron"
 PAPER: dict[
     str, list[tuple[float | None, float | None]]
 ] = {  # accuracy and error; the error .764 of K-Hop at synthetic .5 is a misprint and left out
@@ -43,73 +47,82 @@ PAPER: dict[
     "U-Hop": [(0.260, 0.417), (0.059, 0.554), (0.540, 0.143), (0.176, 0.347)],
     "K-Hop": [(0.487, 0.295), (0.177, None), (0.764, 0.064), (0.526, 0.164)],
     "K2-Hop": [(0.521, 0.176), (0.195, 0.298), (0.878, 0.013), (0.660, 0.068)],
-    "MLP": [(None, None)] * 4,
-    "A-Hop, sharper": [(None, None)] * 4,
     "A-Hop": [(0.724, 0.106), (0.360, 0.227), (0.939, 0.005), (0.849, 0.015)],
 }
 
 
 def cells(seeds: int, quick: bool) -> list[Row]:
     return [
-        {"dataset": dataset, "difficulty": difficulty, "seed": seed}
+        {"reading": reading, "dataset": dataset, "difficulty": difficulty, "part": part, "seed": seed}
         for seed in range(seeds)
+        for part in (MEMORIES, ADAM, PERCEPTRON)
+        for reading in READINGS
         for dataset, difficulty in CELLS
-        if not (quick and dataset == "mnist")
+        if not (dataset == "mnist" and (quick or part == ADAM))
     ]
 
 
 def run(cell: Row, quick: bool) -> list[Row]:
-    dataset, difficulty, seed = cell["dataset"], cell["difficulty"], cell["seed"]
+    reading, dataset, difficulty, seed = cell["reading"], cell["dataset"], cell["difficulty"], cell["seed"]
     patterns = mnist_patterns(COUNT, seed) if dataset == "mnist" else uniform_patterns(COUNT, 64, seed)
-    variant = ahop.MixedVariant(difficulty, difficulty, difficulty, signs="per_query")
+    variant = READINGS[reading].variant(difficulty, difficulty, difficulty)
     size = QUICK if quick else SIZES[dataset, difficulty]
     pairs = variant.sample(patterns, size.queries, seed=10_000 + seed)
-    ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=size.ceiling, seed=10_000 + seed)
-    adaptive = a_hop(patterns, variant, seed, size.pairs)
-    models: dict[str, Retriever] = {
-        "M-Hop": ahop.zoo.m_hop(patterns),
-        "U-Hop": ahop.zoo.u_hop(patterns),
-        "K-Hop": k_hop(patterns, seed, size.epochs),
-        "K2-Hop": k2_hop(patterns, variant, seed, size.epochs),
-        "MLP": PerceptronMemory(patterns, variant, size.steps, seed),
-        "A-Hop": adaptive,
-        "A-Hop, sharper": sharpened(adaptive, variant, seed),
-    }
-    rows = []
-    for name, memory in models.items():
-        outcome = ahop.evaluate(memory, pairs)
-        paper = PAPER[name][CELLS.index((dataset, difficulty))]
-        rows.append(
-            {
-                **cell,
-                "model": name,
-                "accuracy": outcome.accuracy,
-                "error": outcome.error,
-                "bayes": ceiling,
-                "paper": paper[0],
-                "paper_error": paper[1],
-            }
-        )
-    return rows
+    chosen_on = variant.sample(patterns, size.pairs // 2, seed=20_000 + seed)
+    models: dict[str, Callable[[], Retriever]]
+    if cell["part"] == MEMORIES:
+        adaptive = a_hop(patterns, variant, seed, size.pairs)
+        m_hop, euclid = ahop.zoo.m_hop(patterns), ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity())
+        models = {
+            "M-Hop": lambda: m_hop,
+            "M-Hop, fitted beta": lambda: with_beta(m_hop, chosen_on),
+            "Euclid, fitted beta": lambda: with_beta(euclid, chosen_on),
+            "U-Hop": lambda: ahop.zoo.u_hop(patterns),
+            "K-Hop": lambda: k_hop(patterns, seed, size.epochs),
+            "K2-Hop": lambda: k2_hop(patterns, variant, seed, size.epochs),
+            "A-Hop": lambda: adaptive,
+            "A-Hop, sharper": lambda: sharpened(adaptive, variant, seed),
+        }
+    elif cell["part"] == ADAM:
+        models = {"A-Hop, Adam": lambda: a_hop_by_adam(patterns, variant, seed)}
+    else:
+        models = {"MLP": lambda: PerceptronMemory(patterns, variant, size.steps, seed)}
+    limit = ceiling(patterns, variant, pairs)
+    return [
+        {**cell, "model": name, **outcome_of(make(), pairs), **limit, **_paper(name, dataset, difficulty)}
+        for name, make in models.items()
+    ]
+
+
+def _paper(model: str, dataset: str, difficulty: float) -> Row:
+    """What the paper prints; its A-Hop stands beside each form of ours."""
+    name = "A-Hop" if model == "A-Hop, Adam" else model
+    accuracy, error = PAPER[name][CELLS.index((dataset, difficulty))] if name in PAPER else (None, None)
+    return {"paper": accuracy, "paper_error": error}
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    bars(rows, path, panel=("dataset", "difficulty"), title="Retrieval accuracy, N = 2048")
+    bars(rows, path, panel=("reading", "dataset", "difficulty"), title="Retrieval accuracy, N = 2048")
 
 
 EXPERIMENT = Experiment(
     name="tab_retrieval",
-    title="Retrieval accuracy and error (mean squared, per dimension); N = 2048, bias signs per query, noise as std",
+    title="Retrieval accuracy and error (mean squared, per dimension); N = 2048, bias signs per query",
     seeds=5,
     cells=cells,
     run=run,
-    keys=("dataset", "difficulty", "model", "paper", "paper_error"),
-    metrics=("accuracy", "error", "bayes"),
+    keys=("reading", "dataset", "difficulty", "model", "paper", "paper_error"),
+    metrics=("accuracy", "top1", "error", "bayes", "bayes_blend"),
     draw=draw,
     notes=(
-        "1000 test queries a seed, 400 for the ceiling, on MNIST 200. A-Hop: convex optimum from 2048 pairs, on MNIST "
-        "1024 and 2048; `sharper` is ours, its readout beta chosen on 500 other pairs. Bias signs are drawn for each "
-        "query, as the paper's generator does; `tab_constant_bias` shows what changes when they are not. "
-        "The quick form leaves MNIST out."
+        "*accuracy* counts as the paper does, the pattern nearest to the blended answer, and has the ceiling "
+        "*bayes_blend*; *top1* counts the first answer and has the ceiling *bayes*; both ceilings are of the queries "
+        "that the models answered, 1000 a seed, on MNIST 500. *as written* is the generator of the paper's text with "
+        "noise as a standard deviation, *as fitted* the one that its figures need (`generator`). A-Hop: convex optimum "
+        "from 2048 pairs, at MNIST .6 from 1024; *A-Hop, Adam* is the paper's very recipe (200 epochs, rate .1, 64 "
+        "fresh pairs each; not on MNIST, where it takes half an hour a cell); *sharper* is ours, its readout beta "
+        "chosen on 500 other pairs. A fitted beta is the likeliest of other pairs. The perceptron learns from fresh "
+        "pairs until the loss of held-out ones stops falling, at most 3000 steps of 256. The quick form leaves MNIST "
+        "out."
     ),
 )

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 import ahop
+from ahop.criteria import Retriever
+from ahop.variants import Variant
 from experiments.support.harness import Row
 
 BINS = 15
@@ -16,6 +18,23 @@ BINS = 15
 def accuracy(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> float:
     """How often the origin comes first."""
     return hit_rate(memory.recall(pairs.queries).indices[:, 0], pairs.origins)
+
+
+def ceiling(patterns: Tensor, variant: Variant, pairs: ahop.Pairs) -> Row:
+    """What the exact posterior reaches on the very queries that the models answer.
+
+    `bayes` is the share of its first answers that are right, which no retrieval exceeds on average; `bayes_blend`
+    counts as the paper does, the pattern nearest to the posterior mean.
+    """
+    exact = ahop.AssociativeMemory(patterns, ahop.likelihood.LikelihoodSimilarity(variant))
+    outcome = ahop.evaluate(exact, pairs)
+    return {"bayes": outcome.top1, "bayes_blend": outcome.accuracy}
+
+
+def outcome_of(memory: Retriever, pairs: ahop.Pairs) -> Row:
+    """`accuracy` as the paper counts, `top1` by the first answer, and the mean squared error per dimension."""
+    outcome = ahop.evaluate(memory, pairs)
+    return {"accuracy": outcome.accuracy, "top1": outcome.top1, "error": outcome.error}
 
 
 def hit_rate(found: Tensor, origins: Tensor) -> float:

@@ -1,20 +1,26 @@
 """The models that the retrieval experiments compare, each fitted the way its authors would."""
 
 from itertools import pairwise
+from math import exp
 
 import torch
+from scipy.optimize import minimize_scalar
 from torch import Generator, Tensor, nn
 
 import ahop
 from ahop.criteria import nearest
 
 SHARPNESSES = (1.0, 1.25, 1.5, 2.0)
+# Of the perceptron: pairs a step, steps from one look at the held-out loss to the next, what counts as a fall, and how
+# many looks without one end it.
+BATCH, CHECKED, LEAST_FALL, PATIENCE = 256, 50, 0.002, 4
 
 
 class PerceptronMemory:
     """The paper's four-layer perceptron: a classifier over the stored patterns that never looks at them.
 
-    Trained on fresh pairs, 512 a step; it answers with the mean pattern under its own posterior.
+    Trained on fresh pairs until the loss of held-out pairs stops falling, at most for `steps`; it answers with the mean
+    pattern under its own posterior.
     """
 
     def __init__(self, patterns: Tensor, variant: ahop.MixedVariant, steps: int, seed: int, width: int = 512) -> None:
@@ -27,15 +33,52 @@ class PerceptronMemory:
         self.network = nn.Sequential(*layers[:-1])
         optimizer = torch.optim.Adam(self.network.parameters(), lr=1e-3)
         generator = Generator().manual_seed(seed)
-        for _ in range(steps):
-            pairs = variant.sample(patterns, 512, generator)
+        held_out = variant.sample(patterns, 1024, seed=30_000 + seed)
+        best, waited = float("inf"), 0
+        for step in range(1, steps + 1):
+            pairs = variant.sample(patterns, BATCH, generator)
             loss = nn.functional.cross_entropy(self.network(pairs.queries), pairs.origins)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+            if step % CHECKED == 0:
+                with torch.no_grad():
+                    now = float(nn.functional.cross_entropy(self.network(held_out.queries), held_out.origins))
+                waited = 0 if now < (1 - LEAST_FALL) * best else waited + 1
+                best = min(best, now)
+                if waited == PATIENCE:
+                    break
+        self.steps = step
+
+    def weights(self, queries: Tensor) -> Tensor:
+        return torch.softmax(self.network(queries), dim=-1)
+
+    def read(self, weights: Tensor) -> Tensor:
+        return weights @ self.patterns
 
     def retrieve(self, queries: Tensor) -> Tensor:
-        return torch.softmax(self.network(queries), dim=-1) @ self.patterns
+        return self.read(self.weights(queries))
+
+
+def with_beta(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> ahop.AssociativeMemory:
+    """The same memory with the softmax whose one number makes these pairs most likely."""
+    with torch.no_grad():
+        scores = memory.scores(pairs.queries).double()
+    scores = scores - scores.max(-1, keepdim=True).values
+
+    def loss(log_beta: float) -> float:
+        return float(nn.functional.cross_entropy(exp(log_beta) * scores, pairs.origins))
+
+    fitted = memory.copy()
+    fitted.separation = ahop.Softmax(exp(minimize_scalar(loss, bounds=(-7.0, 5.0), method="bounded").x))
+    return fitted
+
+
+def a_hop_by_adam(patterns: Tensor, variant: ahop.MixedVariant, seed: int) -> ahop.AssociativeMemory:
+    """The paper's very recipe: Adam, learning rate .1, 200 epochs, fresh pairs each time. It prints no batch size."""
+    solver = ahop.fitting.AdamSolver(epochs=200, learning_rate=0.1)
+    memory = ahop.zoo.a_hop(patterns)
+    return ahop.fit(memory, variant=variant, solver=solver, samples=64, seed=seed, progress=False)
 
 
 def k_hop(patterns: Tensor, seed: int, epochs: int) -> ahop.AssociativeMemory:

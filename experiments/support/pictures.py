@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 
 from experiments.support.harness import Row
 
+# Panels beside each other.
+WIDEST = 4
 COLORS = {
     "M-Hop": "#8da0b6",
     "U-Hop": "#b6bcc6",
@@ -19,6 +21,9 @@ COLORS = {
     "MLP": "#d3cbd9",
     "A-Hop": "#c2213f",
     "A-Hop, sharper": "#e08a9a",
+    "A-Hop, Adam": "#8f1830",
+    "M-Hop, fitted beta": "#5f7690",
+    "Euclid, fitted beta": "#7d6aa8",
     "Unified": "#3b6ea5",
     "Bayes": "#222222",
     "auto": "#c2213f",
@@ -49,8 +54,10 @@ def bars(rows: list[Row], path: Path, panel: Sequence[str], title: str) -> None:
     panels: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         panels.setdefault(tuple(row[key] for key in panel), []).append(row)
-    figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels) + 0.6, 3.4), sharey=True, squeeze=False)
-    for axis, (name, group) in zip(axes[0], panels.items(), strict=True):
+    lines = -(-len(panels) // WIDEST)
+    wide = -(-len(panels) // lines)
+    figure, axes = plt.subplots(lines, wide, figsize=(2.9 * wide + 0.6, 3.6 * lines), sharey=True, squeeze=False)
+    for axis, (name, group) in zip(axes.flat, panels.items(), strict=False):
         models = [row["model"] for row in group]
         heights = [row["accuracy"] for row in group]
         spread = [row.get("accuracy_std") or 0 for row in group]
@@ -58,13 +65,43 @@ def bars(rows: list[Row], path: Path, panel: Sequence[str], title: str) -> None:
         for place, row in enumerate(group):
             if row.get("paper") is not None:
                 axis.plot([place - 0.36, place + 0.36], [row["paper"]] * 2, color="#222222", linewidth=1.6)
-        axis.axhline(group[0]["bayes"], color="#222222", linestyle=(0, (4, 3)), linewidth=1)
+        limit = "bayes_blend" if group[0].get("bayes_blend") is not None else "bayes"
+        axis.axhline(group[0][limit], color="#222222", linestyle=(0, (4, 3)), linewidth=1)
         axis.set_title(" ".join(map(str, name)), fontsize=10)
         axis.tick_params(axis="x", rotation=60, labelsize=8)
+        for word in axis.get_xticklabels():
+            word.set_horizontalalignment("right")
+            word.set_rotation_mode("anchor")
         axis.set_ylim(0, 1.03)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0][0].set_ylabel("accuracy")
+    for place in range(lines):
+        axes[place][0].set_ylabel("accuracy")
     figure.suptitle(f"{title}   (dashed: Bayes ceiling; tick: the paper's figure)", fontsize=10)
+    _save(figure, path)
+
+
+def differences(rows: list[Row], path: Path, line: str, columns: Sequence[str], title: str) -> None:
+    """Ours minus the printed figure: a line for each candidate, a column for each figure, accuracies, then errors."""
+    lines = list(dict.fromkeys(row[line] for row in rows))
+    wide = list(dict.fromkeys(tuple(row[key] for key in columns) for row in rows))
+    figure, axes = plt.subplots(1, 2, figsize=(0.95 * len(wide) + 4, 0.36 * len(lines) + 2), sharey=True)
+    for axis, metric, largest in zip(axes, ("off", "off_error"), (0.3, 0.15), strict=True):
+        grid = [[float("nan")] * len(wide) for _ in lines]
+        for row in rows:
+            grid[lines.index(row[line])][wide.index(tuple(row[key] for key in columns))] = row[metric]
+        axis.imshow(grid, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
+        for place, values in enumerate(grid):
+            for other, value in enumerate(values):
+                if value == value:
+                    color = "white" if abs(value) > 0.7 * largest else "#222222"
+                    axis.text(other, place, f"{value:+.2f}", ha="center", va="center", fontsize=7, color=color)
+        names = [" ".join(map(str, each)) for each in wide]
+        axis.set_xticks(range(len(wide)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
+        axis.set_yticks(range(len(lines)), lines, fontsize=8)
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+        axis.set_title("accuracy" if metric == "off" else "error", fontsize=9)
+    figure.suptitle(title, fontsize=10)
     _save(figure, path)
 
 

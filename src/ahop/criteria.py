@@ -29,19 +29,31 @@ class Retriever(Protocol):
     def retrieve(self, queries: Tensor) -> Tensor: ...
 
 
+@runtime_checkable
+class Weighing(Retriever, Protocol):
+    """A retriever that says how much each pattern weighs in its answer, which it reads from the weights."""
+
+    def weights(self, queries: Tensor) -> Tensor: ...
+
+    def read(self, weights: Tensor) -> Tensor: ...
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """How a memory did on pairs.
 
     Attributes:
-        accuracy: share of the queries whose answer is nearest to their origin.
+        accuracy: share of the queries whose answer, a blend of patterns, is nearest to their origin, as the paper
+            counts.
         error: mean squared difference between answer and origin, per dimension that both know.
         queries: how many there were.
+        top1: share of the queries whose origin weighs most; None if the retriever does not say.
     """
 
     accuracy: float
     error: float
     queries: int
+    top1: float | None = None
 
     @property
     def standard_error(self) -> float:
@@ -85,7 +97,7 @@ def correctly_retrieved(
 
 
 def evaluate(memory: Retriever, pairs: Pairs) -> Evaluation:
-    """Accuracy and error on given pairs.
+    """Accuracy, error and share of right first answers on given pairs.
 
     Paper:
         The metrics of [apd:experiments], the squared error per dimension as its figures need.
@@ -93,10 +105,23 @@ def evaluate(memory: Retriever, pairs: Pairs) -> Evaluation:
     if not len(pairs):
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")
     with torch.no_grad():
-        retrieved = memory.retrieve(pairs.queries)
+        retrieved, first = _answers(memory, pairs.queries)
         error = (retrieved - memory.patterns[pairs.origins]).square().nanmean()
         hits = (nearest(memory.patterns, retrieved) == pairs.origins).double().mean()
-    return Evaluation(float(hits), float(error), len(pairs))
+        top1 = None if first is None else float((first == pairs.origins).double().mean())
+    return Evaluation(float(hits), float(error), len(pairs), top1)
+
+
+def _answers(memory: Retriever, queries: Queries) -> tuple[Queries, Origins | None]:
+    """What is read out, and the pattern that weighs most."""
+    if not isinstance(memory, Weighing):
+        return memory.retrieve(queries), None
+    read, first = [], []
+    for rows in blocks(len(queries), len(memory.patterns) * memory.patterns.element_size()):
+        weights = memory.weights(queries[rows])
+        read.append(memory.read(weights))
+        first.append(weights.argmax(-1))
+    return torch.cat(read), torch.cat(first)
 
 
 def retrieval_accuracy(memory: Retriever, variant: Variant, queries: int = DEFAULT_QUERIES, seed: int = 1) -> float:

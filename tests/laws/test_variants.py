@@ -276,7 +276,8 @@ def _mixed_by_enumeration(variant: ahop.MixedVariant, patterns: Tensor, queries:
     else:
         shifts = [torch.full_like(patterns[0], sign * variant.bias) for sign in (1, -1)]
     variance = max(variant.std, 1e-5) ** 2
-    inside = torch.stack([(queries - shift).abs() <= 1 + 1e-5 for shift in shifts])
+    moved = [torch.zeros_like(shift) for shift in shifts] if variant.mask_last else shifts
+    inside = torch.stack([(queries - shift).abs() <= 1 + 1e-5 for shift in moved])
     outliers = (0.5 * inside.double()).log().logsumexp(0)
     differences = torch.stack([queries[:, None] - patterns - shift for shift in shifts])
     kept = (-0.5 * differences.square() / variance - 0.5 * log(2 * pi * variance)).logsumexp(0)
@@ -291,14 +292,15 @@ def _mixed_by_enumeration(variant: ahop.MixedVariant, patterns: Tensor, queries:
 
 
 @both_signs
+@pytest.mark.parametrize("mask_last", [False, True])
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize("mask", [0.0, 0.3, 0.5, 0.8, 1.0])
 @pytest.mark.parametrize("noise", [0.0, 1e-3, 0.05, 0.3, 1.0])
 def test_the_mixed_likelihood_is_the_sum_over_all_subsets(
-    signs: Signs, dimensions: int, mask: float, noise: float
+    signs: Signs, mask_last: bool, dimensions: int, mask: float, noise: float
 ) -> None:
     """The saddle point is exact where nothing or everything is redrawn, else to a factor of 1.19 = exp(0.174)."""
-    variant = ahop.MixedVariant(mask, noise, 0.2, signs=signs)
+    variant = ahop.MixedVariant(mask, noise, 0.2, signs=signs, mask_last=mask_last)
     patterns = uniform_patterns(10, dimensions)
     queries = variant.sample(patterns, 20).queries
     found, exact = variant.log_likelihood(patterns, queries), _mixed_by_enumeration(variant, patterns, queries)
@@ -322,6 +324,15 @@ def test_mixed_queries_have_exactly_the_share_of_redrawn_dimensions(signs: Signs
     patterns = 5 + uniform_patterns(3, 10)
     pairs = variant.sample(patterns, 30)
     assert torch.equal((pairs.queries != patterns[pairs.origins]).sum(-1), torch.full((30,), 4))
+
+
+def test_values_redrawn_last_have_no_bias() -> None:
+    patterns = torch.zeros(1, 1000)
+    first = ahop.MixedVariant(0.5, 0.0, 3.0, signs="per_query").sample(patterns, 4).queries
+    last = ahop.MixedVariant(0.5, 0.0, 3.0, signs="per_query", mask_last=True).sample(patterns, 4).queries
+    assert bool((first.abs() >= 2).all())
+    assert torch.equal((last.abs() <= 1).sum(-1), torch.full((4,), 500))
+    assert torch.equal((last.abs() == 3).sum(-1), torch.full((4,), 500))
 
 
 def test_noise_is_read_as_a_deviation_or_as_a_variance() -> None:

@@ -94,6 +94,18 @@ class AdaptiveSimilarity(LinearSimilarity):
     def starts(self) -> Tensor:
         return block_diagonal([part.starts() for part in self._parts()])
 
+    @override
+    def cone(self) -> tuple[Tensor, Tensor]:
+        parts = [part.cone() for part in self._parts()]
+        return block_diagonal([each for each, _ in parts]), torch.cat([bounded for _, bounded in parts])
+
+    @override
+    def set_mixture(self, weights: Tensor) -> None:
+        for part, chunk in zip(self._parts(), weights.view(-1, self.dimensions), strict=True):
+            part.set_mixture(chunk)
+        with torch.no_grad():
+            self.betas.fill_(1)
+
     def _bases(self) -> list[DecomposableSimilarity]:
         return [part.base for part in self._parts()]
 

@@ -83,12 +83,14 @@ class DecomposableSimilarity(Similarity):
 
     Attributes:
         kernel: what the compiled kernels call this similarity, if they know it.
+        is_linear: its addends are linear in the query.
 
     Paper:
         [eqn:decomposable].
     """
 
     kernel: str | None = None
+    is_linear = False
 
     def as_kernel_sees(self, queries: Queries) -> Queries:
         """The queries for which the kernel of that name gives this similarity."""
@@ -145,3 +147,16 @@ class LinearSimilarity(Similarity):
     @abstractmethod
     def starts(self) -> Tensor:
         """A few coefficient vectors (m, p) whose mixtures are good places to start a fit from."""
+
+    def cone(self) -> tuple[Tensor, Tensor]:
+        """Directions (p, p), and which of them must not count negatively (p,), for the energy to fall."""
+        raise self._not_sorted()
+
+    def set_mixture(self, weights: Tensor) -> None:
+        """Set the coefficients to a mixture of the directions of `cone`, so that no rounding leaves it."""
+        raise self._not_sorted()
+
+    def _not_sorted(self) -> UnsupportedError:
+        return UnsupportedError(
+            f"{self!r} is not sorted, so that `monotone` says nothing about it. Use a footprint, or leave it out."
+        )

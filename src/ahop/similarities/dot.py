@@ -18,6 +18,7 @@ class DotSimilarity(DecomposableSimilarity):
     """
 
     kernel = "dot"
+    is_linear = True
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:

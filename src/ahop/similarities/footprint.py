@@ -84,6 +84,18 @@ class FootprintSimilarity(LinearSimilarity):
     def starts(self) -> Tensor:
         return torch.ones(1, self.dimensions, dtype=torch.float64)
 
+    @override
+    def cone(self) -> tuple[Tensor, Tensor]:
+        r"""Rank weights that fall, $w_i \ge 0$ but for $w_d$ of a base that is linear."""
+        bounded = torch.ones(self.dimensions, dtype=torch.bool)
+        bounded[-1] = not self.base.is_linear
+        return torch.ones(self.dimensions, self.dimensions, dtype=torch.float64).tril(), bounded
+
+    @override
+    def set_mixture(self, weights: Tensor) -> None:
+        with torch.no_grad():
+            self.weights.copy_(weights)
+
 
 def have_kernel(bases: Sequence[DecomposableSimilarity], patterns: Patterns, queries: Queries) -> bool:
     return serves(patterns, queries) and all(base.kernel is not None for base in bases)

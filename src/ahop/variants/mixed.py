@@ -1,4 +1,4 @@
-"""The paper's mixed variant: noise, then a mask, then a bias."""
+"""The paper's mixed variant: noise, a mask and a bias."""
 
 from math import floor, lgamma, log
 from typing import Literal, final
@@ -30,6 +30,8 @@ class MixedVariant(Variant):
         signs: of the bias. "constant" draws them once for the distribution, as the definition of biased variants
             says; "per_query" draws them anew for every query, as the paper's generator does.
         seed: of the constant signs.
+        mask_last: redraw after the bias, so that redrawn values lie within $[-1, 1]$. The paper's text says before, its
+            figures need after; see `python -m experiments generator`.
 
     Paper:
         [apd:memory].
@@ -44,6 +46,7 @@ class MixedVariant(Variant):
         reading: Literal["std", "variance"] = "std",
         signs: Literal["constant", "per_query"] = "constant",
         seed: int = 0,
+        mask_last: bool = False,
     ) -> None:
         super().__init__()
         self.mask = check_rate("mask", mask)
@@ -52,6 +55,7 @@ class MixedVariant(Variant):
         self.reading = check_choice("reading", reading, ("std", "variance"))
         self.signs = check_choice("signs", signs, ("constant", "per_query"))
         self.seed = int(seed)
+        self.mask_last = bool(mask_last)
 
     @override
     def configuration(self) -> dict[str, object]:
@@ -62,6 +66,7 @@ class MixedVariant(Variant):
             "reading": self.reading,
             "signs": self.signs,
             "seed": self.seed,
+            "mask_last": self.mask_last,
         }
 
     @property
@@ -79,15 +84,18 @@ class MixedVariant(Variant):
 
     @override
     def corrupt(self, originals: Queries, generator: Generator) -> Queries:
-        count, dimensions = originals.shape
         queries = originals + self.std * torch.randn(originals.shape, generator=generator, dtype=originals.dtype)
-        redrawn = torch.rand(originals.shape, generator=generator).argsort(-1)[:, : self.redrawn(dimensions)]
+        redrawn = torch.rand(originals.shape, generator=generator).argsort(-1)[:, : self.redrawn(originals.shape[1])]
         outliers = 2 * torch.rand(redrawn.shape, generator=generator, dtype=originals.dtype) - 1
-        queries.scatter_(-1, redrawn, outliers)
-        queries = queries.masked_fill(originals.isnan(), torch.nan)  # nothing was there to be redrawn
         if self.signs == "constant":
-            return queries + self.constant_bias(dimensions).to(queries)
-        return queries + self.bias * _signs((count, dimensions), generator).to(queries)
+            bias = self.constant_bias(originals.shape[1]).to(queries)
+        else:
+            bias = self.bias * _signs(tuple(originals.shape), generator).to(queries)
+        if self.mask_last:
+            queries = (queries + bias).scatter_(-1, redrawn, outliers)
+        else:
+            queries = queries.scatter_(-1, redrawn, outliers) + bias
+        return queries.masked_fill(originals.isnan(), torch.nan)  # nothing was there to be redrawn
 
     @override
     def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
@@ -102,8 +110,9 @@ class MixedVariant(Variant):
             shifts = [self.constant_bias(dimensions).to(patterns)]
         else:
             shifts = [torch.full_like(patterns[0], self.bias), torch.full_like(patterns[0], -self.bias)]
-        outliers = torch.logsumexp(torch.stack([_log_uniform(queries - shift) for shift in shifts]), 0)
-        outliers = outliers - log(len(shifts))
+        moved = [torch.zeros_like(patterns[0])] if self.mask_last else shifts
+        outliers = torch.logsumexp(torch.stack([_log_uniform(queries - shift) for shift in moved]), 0)
+        outliers = outliers - log(len(moved))
         std = max(self.std, LEAST_STD)
         scores = patterns.new_empty(len(queries), len(patterns))
         for rows in blocks(len(queries), patterns.numel() * patterns.element_size(), CACHE_BYTES):

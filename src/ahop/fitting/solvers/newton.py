@@ -16,6 +16,7 @@ from ahop._typing import Scores
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.losses import fenchel_young_loss
 from ahop.fitting.pairs import Source
+from ahop.fitting.solvers.cone import Cone
 from ahop.memory import AssociativeMemory
 from ahop.report import SolverReport
 from ahop.separations.base import Separation
@@ -50,12 +51,14 @@ class ConvexSolver:
             real pairs come in. Zero turns it off.
         tolerance: stop when Newton's own estimate of what is left to gain is below this.
         max_steps: give up after so many.
+        monotone: keep the rank weights falling, for which `RankedReadout` never raises the energy.
         from_given: start at the coefficients that the similarity has, which were fitted to much the same pairs.
     """
 
     smoothness: float = 0.25
     tolerance: float = 1e-6
     max_steps: int = 50
+    monotone: bool = False
     from_given: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -77,14 +80,17 @@ class ConvexSolver:
             given = similarity.coefficients.double() * unit
             before = problem.loss(problem.score(given))
             directions = _directions(given, similarity.starts())
+            cone = Cone(*similarity.cone()) if self.monotone else None
             with tqdm(total=self.max_steps, desc="fit", unit="step", disable=not progress) as bar:
                 near = _Outcome(given, 0, before, converged=False)
                 if not self.from_given:
-                    near = self._approach(
-                        _pose(memory, similarity, _part(pairs), self.smoothness, unit), directions, bar
-                    )
-                outcome = _minimize(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar)
-            similarity.set_coefficients(outcome.coefficients / unit)
+                    few = _pose(memory, similarity, _part(pairs), self.smoothness, unit)
+                    near = self._approach(few, directions, cone, bar)
+                outcome = _minimize(problem, near.coefficients, self.tolerance, self.max_steps - near.steps, bar, cone)
+            if cone is None:
+                similarity.set_coefficients(outcome.coefficients / unit)
+            else:
+                similarity.set_mixture(cone.mixture(outcome.coefficients) / unit)
         return SolverReport(
             solver=repr(self),
             pairs=len(pairs),
@@ -94,14 +100,14 @@ class ConvexSolver:
             converged=outcome.converged,
         )
 
-    def _approach(self, few: "_Problem", directions: Tensor, bar: Bar) -> "_Outcome":
+    def _approach(self, few: "_Problem", directions: Tensor, cone: Cone | None, bar: Bar) -> "_Outcome":
         """Scans of all the pairs are expensive: find the scale of the scores, then go most of the way, on a part.
 
         The scale is sought from zero, where the loss is curved; where scores are far too sharp it is flat.
         """
         none = torch.zeros_like(directions[:, 0])
         scaled = _minimize(few.restricted(directions), none, self.tolerance, self.max_steps, bar)
-        return _minimize(few, scaled.coefficients @ directions, NEAR, min(NEAR_STEPS, self.max_steps), bar)
+        return _minimize(few, scaled.coefficients @ directions, NEAR, min(NEAR_STEPS, self.max_steps), bar, cone)
 
 
 @dataclass(frozen=True)
@@ -232,13 +238,19 @@ def _directions(coefficients: Tensor, starts: Tensor) -> Tensor:
     return torch.cat([starts, coefficients.unsqueeze(0)])
 
 
-def _minimize(problem: _Problem, coefficients: Tensor, tolerance: float, max_steps: int, bar: Bar) -> _Outcome:
+def _minimize(
+    problem: _Problem, coefficients: Tensor, tolerance: float, max_steps: int, bar: Bar, cone: Cone | None = None
+) -> _Outcome:
+    """Newton steps; inside a cone, to the minimum of the quadratic model there. Either way scores move linearly."""
+    if cone is not None:
+        coefficients = cone.nearest(coefficients)
     scores = problem.score(coefficients)
     objective = problem.objective(scores, coefficients)
     for taken in range(max_steps):
         gradient, hessian = problem.derivatives(scores, coefficients)
         damping = 1e-9 * hessian.diagonal().mean() + 1e-30
-        step = -torch.linalg.solve(hessian + damping * torch.eye(len(gradient), dtype=torch.float64), gradient)
+        damped = hessian + damping * torch.eye(len(gradient), dtype=torch.float64)
+        step = -torch.linalg.solve(damped, gradient) if cone is None else cone.step(coefficients, gradient, damped)
         gain = -float(gradient @ step)
         if gain < 2 * tolerance:
             return _Outcome(coefficients, taken, problem.loss(scores), True)
