@@ -22,9 +22,12 @@ COLUMNS: dict[str, list[str]] = {
     ],
     "generator": ["candidate", "difficulty", "model", "accuracy", "paper", "error", "paper_error", "misfit", "bayes"],
     "tab_constant_bias": ["difficulty", "model", "accuracy", "bayes", "error"],
-    "fig_mixed_variants": ["count", "setting", "model", "accuracy", "bayes"],
-    "tab_ablations": ["ablation", "solver", "difficulty", "accuracy", "paper", "bayes", "error", "paper_error"],
-    "tab_multimodal": ["concepts", "model", "accuracy", "paper", "bayes"],
+    "fig_mixed_variants": ["reading", "count", "setting", "model", "accuracy", "bayes_blend", "top1", "bayes"],
+    "tab_ablations": [
+        *("reading", "ablation", "solver", "difficulty", "accuracy", "bayes_blend", "paper", "top1", "bayes"),
+        *("error", "paper_error"),
+    ],
+    "tab_multimodal": ["concepts", "model", "accuracy", "bayes_blend", "paper", "top1", "bayes"],
     "bayes_limit": ["setting", "model", "accuracy", "bayes", "ratio", "paper", "chosen"],
     "few_pairs": ["pairs", "model", "accuracy", "bayes", "chosen"],
     "wrong_pairs": ["share", "model", "accuracy", "bayes", "suspected", "chosen"],
@@ -46,8 +49,8 @@ COLUMNS: dict[str, list[str]] = {
         *("queries_a_second", "told_to_retry", "update_us", "rebuild_core_hours"),
     ],
     "tab_timing": [
-        *("dimensions", "count", "sorted", "training_ms", "inference_ms", "training_ratio", "inference_ratio"),
-        *("paper_training_ms", "paper_inference_ms"),
+        *("dimensions", "count", "sorted", "form", "gradient_ms", "steps_ms", "inference_ms"),
+        *("gradient_ratio", "inference_ratio", "paper_training_ms", "paper_inference_ms"),
     ],
 }
 

@@ -15,8 +15,12 @@ import ahop
 from experiments.support.ablation import UnsortedSimilarity, fit_with_adam
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
+from experiments.support.measures import ceiling, outcome_of
+from experiments.support.readings import READINGS
 
 DIMENSIONS = 64
+# Ours: rank weights that fall, for which the energy of a `RankedReadout` does.
+MONOTONE = "5: monotone weights"
 PAPER = {  # accuracy and error at difficulty .4, then at .5
     "1: unsorted, no U": ((0.5172, 0.1900), (0.2094, 0.2658)),
     "1: unsorted, U": ((0.5444, 0.1665), (0.1888, 0.2738)),
@@ -39,16 +43,21 @@ FRESH = 2048
 
 def cells(seeds: int, quick: bool) -> list[Row]:
     difficulties = (0.4,) if quick else (0.4, 0.5)
-    return [{"difficulty": difficulty, "seed": seed} for seed in range(seeds) for difficulty in difficulties]
+    return [
+        {"reading": reading, "difficulty": difficulty, "seed": seed}
+        for seed in range(seeds)
+        for reading in (["as fitted"] if quick else READINGS)
+        for difficulty in difficulties
+    ]
 
 
 def run(cell: Row, quick: bool) -> list[Row]:
     difficulty, seed = cell["difficulty"], cell["seed"]
     patterns = uniform_patterns(2048, DIMENSIONS, seed)
-    variant = ahop.MixedVariant(difficulty, difficulty, difficulty, signs="per_query")
+    variant = READINGS[cell["reading"]].variant(difficulty, difficulty, difficulty)
     pairs = variant.sample(patterns, 128 if quick else 512, seed)
     test = variant.sample(patterns, 300 if quick else 1000, 10_000 + seed)
-    ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=400, seed=10_000 + seed)
+    limit = ceiling(patterns, variant, test)
     sorted_memory = ahop.zoo.a_hop(patterns)
     unsorted_memory = ahop.AssociativeMemory(patterns, UnsortedSimilarity(DIMENSIONS))
     triangle, identity = torch.ones(DIMENSIONS, DIMENSIONS).tril(), torch.eye(DIMENSIONS)
@@ -60,6 +69,9 @@ def run(cell: Row, quick: bool) -> list[Row]:
 
     def convex(memory: ahop.AssociativeMemory, chosen: ahop.Pairs = pairs) -> ahop.AssociativeMemory:
         return ahop.fit(memory, pairs=chosen, progress=False)
+
+    def monotone(memory: ahop.AssociativeMemory) -> ahop.AssociativeMemory:
+        return ahop.fit(memory, pairs=pairs, solver=ahop.fitting.ConvexSolver(monotone=True), progress=False)
 
     dot, dis = [ahop.DotSimilarity()], [ahop.EuclideanSimilarity()]
     by_triangle, optimum = adam(sorted_memory, triangle), convex(sorted_memory)
@@ -85,9 +97,13 @@ def run(cell: Row, quick: bool) -> list[Row]:
             "convex",
             convex(sorted_memory, variant.sample(patterns, 256 if quick else FRESH, 99 + seed)),
         ),
+        (MONOTONE, "convex", monotone(sorted_memory)),
     ]
-    outcomes = {id(memory): ahop.evaluate(memory, test) for _, _, memory in fitted}
-    rows = [_row(cell, name, solver, outcomes[id(memory)], ceiling) for name, solver, memory in fitted]
+    outcomes = {id(memory): outcome_of(memory, test) for _, _, memory in fitted}
+    rows = [
+        {**cell, "ablation": name, "solver": solver, **outcomes[id(memory)], **limit, **_paper(cell, name)}
+        for name, solver, memory in fitted
+    ]
     # The sorted rows of the first ablation are rows of the second under other names.
     again = {"2: fixed I": "1: sorted, no U", "2: fixed U": "1: sorted, U"}
     return rows + [
@@ -97,30 +113,24 @@ def run(cell: Row, quick: bool) -> list[Row]:
     ]
 
 
-def _row(cell: Row, name: str, solver: str, outcome: ahop.criteria.Evaluation, ceiling: float) -> Row:
-    return {
-        **cell,
-        "ablation": name,
-        "solver": solver,
-        "accuracy": outcome.accuracy,
-        "error": outcome.error,
-        "bayes": ceiling,
-        **_paper(cell, name),
-    }
-
-
 def _paper(cell: Row, name: str) -> Row:
-    accuracy, error = PAPER[name][0 if cell["difficulty"] == 0.4 else 1]
+    accuracy, error = PAPER[name][0 if cell["difficulty"] == 0.4 else 1] if name in PAPER else (None, None)
     return {"paper": accuracy, "paper_error": error}
 
 
 EXPERIMENT = Experiment(
     name="tab_ablations",
     title="Ablations of the adaptive similarity; synthetic, N = 2048, d = 64",
-    seeds=1,
+    seeds=5,
     cells=cells,
     run=run,
-    keys=("ablation", "solver", "difficulty", "paper", "paper_error"),
-    metrics=("accuracy", "error", "bayes"),
-    notes="1000 test queries a seed; 512 pairs unless said, 2048 for fresh ones; bias signs per query.",
+    keys=("reading", "ablation", "solver", "difficulty", "paper", "paper_error"),
+    metrics=("accuracy", "top1", "error", "bayes", "bayes_blend"),
+    notes=(
+        "*accuracy* counts as the paper does and has the ceiling *bayes_blend*, *top1* the first answer and has "
+        "*bayes*, on the same 1000 test queries a seed; 512 pairs unless said, 2048 for fresh ones; bias signs per "
+        "query. The order of *fixed I* and *fixed U* under Adam is the other way round in the paper: a step of .1 in "
+        "each weight of U moves the first rank by up to 64 times as much as one in the weights of I, and 200 such "
+        "steps on 512 pairs do not settle. At the optimum both are the same model. *monotone weights* are ours."
+    ),
 )

@@ -4,10 +4,15 @@ A concept is a pair of vectors, a sight and a sound, 64 dimensions each. Sight i
 Phase 1: a corrupted sight asks the first memory, whose weights read out the sounds: hetero-association. Phase 2: that
 sound, corrupted in turn on its way, asks the second memory, whose answer must be nearest to the right concept's sound.
 Each phase has a model of its own, fitted to what it will see: the second to the pairs that the first one makes.
+Kernels learn from fresh pairs at each step; from a thousand fixed ones they learn these by heart. Nothing that follows
+knows more of a concept than the corrupted sight, so that the ceiling of the first phase is one of the chain.
 
 Paper:
     [tab:multimodal].
 """
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,6 +20,10 @@ from torch import Tensor
 import ahop
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
+from experiments.support.measures import ceiling, outcome_of
+
+# How many, and which draw -> pairs.
+Draw: TypeAlias = Callable[[int, int], ahop.Pairs]
 
 DIMENSIONS = 64
 CONCEPTS = (128, 256, 512, 1024)
@@ -38,34 +47,41 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 def run(cell: Row, quick: bool) -> list[Row]:
     count, seed = cell["concepts"], cell["seed"]
     sights, sounds = uniform_patterns(count, DIMENSIONS, seed), uniform_patterns(count, DIMENSIONS, 500 + seed)
-    pairs = SIGHT.sample(sights, 1024, seed)
     test = SIGHT.sample(sights, 1000, 10_000 + seed)
-    ceiling = _ceiling(sights, sounds, seed)
-    first = {name: _fitted(name, sights, pairs) for name in ("M-Hop", "K2-Hop", "A-Hop")}
+    limit = ceiling(sights, SIGHT, test)
+    epochs = 30 if quick else 200
+
+    def seen(size: int, number: int) -> ahop.Pairs:
+        return SIGHT.sample(sights, size, 1000 * seed + number)
+
+    first = {name: _fitted(name, sights, seen, epochs) for name in ("M-Hop", "K2-Hop", "A-Hop")}
     rows = []
     for one, two in ORDER:
-        heard = _heard(first[one], sounds, pairs, seed)
-        second = _fitted(two, sounds, heard)
-        outcome = ahop.evaluate(second, _heard(first[one], sounds, test, 10_000 + seed))
-        rows.append(
-            {
-                **cell,
-                "model": f"{one}, {two}",
-                "accuracy": outcome.accuracy,
-                "bayes": ceiling,
-                "paper": PAPER[one, two][CONCEPTS.index(count)],
-            }
-        )
+
+        def heard(size: int, number: int, one: str = one) -> ahop.Pairs:
+            return _heard(first[one], sounds, seen(size, number), 1000 * seed + number)
+
+        second = _fitted(two, sounds, heard, epochs)
+        outcome = outcome_of(second, _heard(first[one], sounds, test, 10_000 + seed))
+        printed = PAPER[one, two][CONCEPTS.index(count)]
+        rows.append({**cell, "model": f"{one}, {two}", **outcome, **limit, "paper": printed})
     return rows
 
 
-def _fitted(name: str, patterns: Tensor, pairs: ahop.Pairs) -> ahop.AssociativeMemory:
+def _fitted(name: str, patterns: Tensor, draw: Draw, epochs: int) -> ahop.AssociativeMemory:
     if name == "M-Hop":
         return ahop.zoo.m_hop(patterns)
     if name == "A-Hop":
-        return ahop.fit(ahop.zoo.a_hop(patterns), pairs=pairs, progress=False)
-    solver = ahop.fitting.AdamSolver(epochs=200, learning_rate=1e-3)
-    return ahop.fit(ahop.zoo.k2_hop(patterns, ahop.Softmax()), pairs=pairs, solver=solver, progress=False)
+        return ahop.fit(ahop.zoo.a_hop(patterns), pairs=draw(1024, 0), progress=False)
+    memory = ahop.zoo.k2_hop(patterns, ahop.Softmax())
+    optimizer = torch.optim.Adam(memory.parameters(), lr=1e-3)
+    for epoch in range(epochs):
+        pairs = draw(256, 1 + epoch)
+        loss = torch.nn.functional.cross_entropy(memory.scores(pairs.queries), pairs.origins)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    return memory
 
 
 def _heard(memory: ahop.AssociativeMemory, sounds: Tensor, pairs: ahop.Pairs, seed: int) -> ahop.Pairs:
@@ -75,20 +91,18 @@ def _heard(memory: ahop.AssociativeMemory, sounds: Tensor, pairs: ahop.Pairs, se
     return ahop.Pairs(pairs.origins, arrived)
 
 
-def _ceiling(sights: Tensor, sounds: Tensor, seed: int) -> float:
-    """Both phases at their own Bayes limit: no chain of two retrievals can be right more often."""
-    one = ahop.criteria.bayes_accuracy(sights, SIGHT, queries=500, seed=10_000 + seed)
-    two = ahop.criteria.bayes_accuracy(sounds, SOUND, queries=500, seed=20_000 + seed)
-    return one * two
-
-
 EXPERIMENT = Experiment(
     name="tab_multimodal",
     title="Two-phase hetero-association; the protocol is ours, the paper's figures are of an unknown task",
-    seeds=2,
+    seeds=5,
     cells=cells,
     run=run,
     keys=("concepts", "model", "paper"),
-    metrics=("accuracy", "bayes"),
-    notes="The paper does not describe its task: read its column for the order of the models, not for their level.",
+    metrics=("accuracy", "top1", "error", "bayes", "bayes_blend"),
+    notes=(
+        "The paper does not describe its task: read its column for the order of the models, not for their level. "
+        "*accuracy* counts as the paper does, *top1* the first answer; *bayes* is the ceiling of the first phase, "
+        "which no chain exceeds, *bayes_blend* what the exact posterior of that phase reads out. Kernels: Adam, 200 "
+        "steps on 256 fresh pairs each."
+    ),
 )

@@ -58,7 +58,7 @@ def cells(seeds: int, quick: bool) -> list[Row]:
         for part in (MEMORIES, ADAM, PERCEPTRON)
         for reading in READINGS
         for dataset, difficulty in CELLS
-        if not (dataset == "mnist" and (quick or part == ADAM))
+        if not (dataset == "mnist" and part == ADAM) and not (quick and (dataset, difficulty) != CELLS[0])
     ]
 
 
@@ -84,7 +84,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
             "A-Hop, sharper": lambda: sharpened(adaptive, variant, seed),
         }
     elif cell["part"] == ADAM:
-        models = {"A-Hop, Adam": lambda: a_hop_by_adam(patterns, variant, seed)}
+        models = {"A-Hop, Adam": lambda: a_hop_by_adam(patterns, variant, seed, 20 if quick else 200)}
     else:
         models = {"MLP": lambda: PerceptronMemory(patterns, variant, size.steps, seed)}
     limit = ceiling(patterns, variant, pairs)
@@ -122,7 +122,6 @@ EXPERIMENT = Experiment(
         "from 2048 pairs, at MNIST .6 from 1024; *A-Hop, Adam* is the paper's very recipe (200 epochs, rate .1, 64 "
         "fresh pairs each; not on MNIST, where it takes half an hour a cell); *sharper* is ours, its readout beta "
         "chosen on 500 other pairs. A fitted beta is the likeliest of other pairs. The perceptron learns from fresh "
-        "pairs until the loss of held-out ones stops falling, at most 3000 steps of 256. The quick form leaves MNIST "
-        "out."
+        "pairs until the loss of held-out ones stops falling, at most 3000 steps of 256. The quick form has one cell."
     ),
 )

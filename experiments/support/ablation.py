@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 import ahop
-from ahop.similarities import LinearSimilarity
+from ahop.similarities import LinearSimilarity, Similarity
 
 
 class UnsortedSimilarity(LinearSimilarity):
@@ -41,6 +41,23 @@ class UnsortedSimilarity(LinearSimilarity):
     def starts(self) -> Tensor:
         ones = torch.ones(1, self.dimensions, dtype=torch.float64)
         return torch.block_diag(ones, ones)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class PlainSimilarity(Similarity):
+    r"""$s = \sum_k u_k^\top \tilde q_k$ as the formula reads, sorted or not: what a kernel is measured by."""
+
+    def __init__(self, dimensions: int, is_sorted: bool) -> None:
+        super().__init__()
+        self.bases = [ahop.EuclideanSimilarity(), ahop.DotSimilarity()]
+        self.is_sorted = is_sorted
+        self.weights = nn.Parameter(torch.ones(len(self.bases), dimensions))
+
+    def forward(self, patterns: Tensor, queries: Tensor) -> Tensor:
+        scores = []
+        for base, weights in zip(self.bases, self.weights, strict=True):
+            addends = base.per_dimension(patterns, queries)
+            scores.append((addends.sort(-1, descending=True).values if self.is_sorted else addends) @ weights)
+        return torch.stack(scores).sum(0)
 
 
 def fit_with_adam(

@@ -74,9 +74,9 @@ def with_beta(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> ahop.Associa
     return fitted
 
 
-def a_hop_by_adam(patterns: Tensor, variant: ahop.MixedVariant, seed: int) -> ahop.AssociativeMemory:
+def a_hop_by_adam(patterns: Tensor, variant: ahop.MixedVariant, seed: int, epochs: int = 200) -> ahop.AssociativeMemory:
     """The paper's very recipe: Adam, learning rate .1, 200 epochs, fresh pairs each time. It prints no batch size."""
-    solver = ahop.fitting.AdamSolver(epochs=200, learning_rate=0.1)
+    solver = ahop.fitting.AdamSolver(epochs=epochs, learning_rate=0.1)
     memory = ahop.zoo.a_hop(patterns)
     return ahop.fit(memory, variant=variant, solver=solver, samples=64, seed=seed, progress=False)
 
