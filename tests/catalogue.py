@@ -298,6 +298,14 @@ SEPARATIONS: list[Separation] = [
     ahop.separations.Entmax(),
     ahop.separations.Entmax(1.2, beta=4.0),
     ahop.separations.Entmax(1.6, learnable=True),
+    ahop.separations.Normmax(),
+    ahop.separations.Normmax(1.5, beta=4.0),
+    ahop.separations.TopK(2),
+    ahop.separations.TopK(3, beta=5.0),
+    ahop.separations.GhostSoftmax(),
+    ahop.separations.GhostSoftmax(3.0, ghost=0.5),
+    ahop.separations.LogSumReLU(),
+    ahop.separations.LogSumReLU(0.3),
     ahop.separations.Argmax(),
 ]
 DISTRIBUTIONS = [separation for separation in SEPARATIONS if separation.is_distribution]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.support.harness import Experiment, Row
 from experiments.support.learning import learn, report_of, trials_of
-from experiments.support.measures import accuracy
+from experiments.support.measures import outcome_of
 from experiments.support.pictures import dots
 from experiments.support.settings import Setting
 
@@ -37,14 +37,14 @@ def run(cell: Row, quick: bool) -> list[Row]:
     rows = []
     for model in MODELS:
         memory = learn(world.patterns, world.pairs, model, seed)
-        found = accuracy(memory, world.test)
+        outcome = outcome_of(memory, world.test)
         rows.append(
             {
                 **cell,
                 "model": model,
-                "accuracy": found,
-                "bayes": world.bayes,
-                "ratio": found / world.bayes,
+                **outcome,
+                **world.limit,
+                "ratio": outcome["top1"] / world.limit["bayes"],
                 "paper": PAPER[setting.dataset, setting.difficulty] if setting.pairs == 512 else None,
                 "chosen": report_of(memory).chosen,
                 "trials": trials_of(memory),
@@ -64,13 +64,16 @@ EXPERIMENT = Experiment(
     cells=cells,
     run=run,
     keys=("setting", "model", "paper"),
-    metrics=("accuracy", "bayes", "ratio"),
+    metrics=("top1", "bayes", "ratio", "accuracy", "bayes_blend", "error"),
     words=("chosen",),
     draw=draw,
     notes=(
-        "The claim is about `auto`; the others are fitted by name, so that a miss can be told apart. `euclidean` is "
-        "the metric as it is. 1000 test queries a seed, on MNIST 400, the same for the ceiling. *paper* is A-Hop at "
-        "the same dataset and difficulty, where the bias signs are drawn for each query. The quick form leaves MNIST "
-        "out."
+        "*top1* counts the first answer and has the ceiling *bayes*, *ratio* is one over the other; *accuracy* counts "
+        "as the paper does, the pattern nearest to the blended answer, and has the ceiling *bayes_blend*. The paper's "
+        "generator is inside the family of `mixture`: the ratio says how well that family is estimated from pairs, "
+        "not how well it fits data of another kind; `additive` beside it does not contain the generator. The claim is "
+        "about `auto`; the others are fitted by name, so that a miss can be told apart. `euclidean` is the metric as "
+        "it is. 1000 test queries a seed, on MNIST 400, the same for the ceiling. *paper* is A-Hop at the same "
+        "dataset and difficulty, where the bias signs are drawn for each query. The quick form leaves MNIST out."
     ),
 )

@@ -77,7 +77,7 @@ def _row(confidence: Tensor, right: Tensor) -> Row:
     count, said, hits = reliability(confidence, right)
     return {
         "ece": calibration_error(count, said, hits),
-        "accuracy": float(right.double().mean()),
+        "top1": float(right.double().mean()),
         "confidence": float(confidence.double().mean()),
         "count": count,
         "said": said,
@@ -96,7 +96,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     run=run,
     keys=("setting", "model"),
-    metrics=("ece", "accuracy", "confidence"),
+    metrics=("ece", "top1", "confidence"),
     words=("chosen",),
     tallies=("count", "said", "hits"),
     draw=draw,

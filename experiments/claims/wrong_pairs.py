@@ -6,7 +6,7 @@ from torch import Generator
 import ahop
 from experiments.support.harness import Experiment, Row
 from experiments.support.learning import learn, report_of
-from experiments.support.measures import accuracy
+from experiments.support.measures import outcome_of
 from experiments.support.settings import Setting
 
 SHARES = (0.0, 0.1, 0.2, 0.3)
@@ -27,8 +27,8 @@ def run(cell: Row, quick: bool) -> list[Row]:
         {
             **cell,
             "model": "auto",
-            "accuracy": accuracy(memory, world.test),
-            "bayes": world.bayes,
+            **outcome_of(memory, world.test),
+            **world.limit,
             "suspected": None if report.corruption is None else report.corruption.wrong_pairs / len(pairs),
             "chosen": report.chosen,
         }
@@ -51,7 +51,7 @@ EXPERIMENT = Experiment(
     cells=cells,
     run=run,
     keys=("share", "model"),
-    metrics=("accuracy", "bayes", "suspected"),
+    metrics=("top1", "bayes", "accuracy", "bayes_blend", "suspected"),
     words=("chosen",),
     notes="1000 test queries a seed. *suspected* is the share of the pairs that the report says look wrong.",
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import ahop
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
+from experiments.support.measures import ceiling, outcome_of
 from experiments.support.models import a_hop, k2_hop
 from experiments.support.pictures import bars
 
@@ -22,7 +23,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     patterns = uniform_patterns(2048, 64, seed)
     variant = ahop.MixedVariant(difficulty, difficulty, difficulty, signs="constant", seed=seed)
     pairs = variant.sample(patterns, 400 if quick else 1000, seed=10_000 + seed)
-    ceiling = ahop.criteria.bayes_accuracy(patterns, variant, queries=400, seed=10_000 + seed)
+    limit = ceiling(patterns, variant, pairs)
     samples = 512 if quick else 1024
     unified = ahop.AssociativeMemory(patterns, ahop.similarities.UnifiedSimilarity(64))
     models = {
@@ -31,20 +32,9 @@ def run(cell: Row, quick: bool) -> list[Row]:
         "A-Hop": a_hop(patterns, variant, seed, samples),
         "Unified": ahop.fit(unified, variant=variant, samples=samples, seed=seed, progress=False),
     }
-    rows = []
-    for name, memory in models.items():
-        outcome = ahop.evaluate(memory, pairs)
-        rows.append(
-            {
-                **cell,
-                "model": name,
-                "accuracy": outcome.accuracy,
-                "error": outcome.error,
-                "bayes": ceiling,
-                "paper": None,
-            }
-        )
-    return rows
+    return [
+        {**cell, "model": name, **outcome_of(memory, pairs), **limit, "paper": None} for name, memory in models.items()
+    ]
 
 
 def draw(rows: list[Row], path: Path) -> None:
@@ -58,7 +48,11 @@ EXPERIMENT = Experiment(
     cells=cells,
     run=run,
     keys=("difficulty", "model", "paper"),
-    metrics=("accuracy", "error", "bayes"),
+    metrics=("accuracy", "top1", "error", "bayes", "bayes_blend"),
     draw=draw,
-    notes="The paper has no such table. 1000 test queries a seed; A-Hop and Unified at their convex optimum.",
+    notes=(
+        "The paper has no such table. *accuracy* counts as the paper does and has the ceiling *bayes_blend*, *top1* "
+        "the first answer and has *bayes*, on the same 1000 test queries a seed; A-Hop and Unified at their convex "
+        "optimum."
+    ),
 )

@@ -15,11 +15,6 @@ from experiments.support.harness import Row
 BINS = 15
 
 
-def accuracy(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> float:
-    """How often the origin comes first."""
-    return hit_rate(memory.recall(pairs.queries).indices[:, 0], pairs.origins)
-
-
 def ceiling(patterns: Tensor, variant: Variant, pairs: ahop.Pairs) -> Row:
     """What the exact posterior reaches on the very queries that the models answer.
 

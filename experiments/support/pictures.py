@@ -115,7 +115,7 @@ def radars(panels: dict[str, list[Row]], settings: list[str], path: Path, title:
         models = list(dict.fromkeys(row["model"] for row in rows))
         for model in [*models, "Bayes"]:
             by_setting = {
-                row["setting"]: row["bayes" if model == "Bayes" else "accuracy"]
+                row["setting"]: row["bayes_blend" if model == "Bayes" else "accuracy"]
                 for row in rows
                 if row["model"] == (models[0] if model == "Bayes" else model)
             }
@@ -135,7 +135,7 @@ def radars(panels: dict[str, list[Row]], settings: list[str], path: Path, title:
 
 
 def dots(rows: list[Row], path: Path, line: str, title: str) -> None:
-    """A line for each value of `line`, a dot for each model at its accuracy, a bar at the ceiling; ours on top."""
+    """A line for each value of `line`, a dot for each model at its top1, a bar at the ceiling; ours on top."""
     lines = list(dict.fromkeys(row[line] for row in rows))
     models = sorted(dict.fromkeys(row["model"] for row in rows), key=lambda model: model == "auto")
     figure, axis = plt.subplots(figsize=(8.2, 0.42 * len(lines) + 1.5))
@@ -143,7 +143,7 @@ def dots(rows: list[Row], path: Path, line: str, title: str) -> None:
         group = [row for row in rows if row["model"] == model]
         places = [-lines.index(row[line]) for row in group]
         size = 70 if model == "auto" else 36
-        axis.scatter([row["accuracy"] for row in group], places, s=size, color=COLORS[model], label=model, zorder=3)
+        axis.scatter([row["top1"] for row in group], places, s=size, color=COLORS[model], label=model, zorder=3)
     ceilings = {row[line]: row["bayes"] for row in rows if row.get("bayes") is not None}
     for name, height in ceilings.items():
         place = -lines.index(name)
@@ -151,7 +151,7 @@ def dots(rows: list[Row], path: Path, line: str, title: str) -> None:
     axis.set_yticks([-place for place in range(len(lines))], lines, fontsize=9)
     axis.grid(axis="y", color="#e6e6e6", zorder=0)
     axis.set_xlim(0, 1.02)
-    axis.set_xlabel("accuracy" + ("   (bar: Bayes ceiling)" if ceilings else ""))
+    axis.set_xlabel("right first answers" + ("   (bar: Bayes ceiling)" if ceilings else ""))
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.tick_params(axis="y", length=0)
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
@@ -160,12 +160,12 @@ def dots(rows: list[Row], path: Path, line: str, title: str) -> None:
 
 
 def curves(rows: list[Row], path: Path, over: str, title: str) -> None:
-    """Accuracy over a number on a logarithmic axis, a curve for each model, the ceiling dashed."""
+    """Right first answers over a number on a logarithmic axis, a curve for each model, the ceiling dashed."""
     figure, axis = plt.subplots(figsize=(6.4, 4.0))
     for model in dict.fromkeys(row["model"] for row in rows):
         group = [row for row in rows if row["model"] == model]
-        places, heights = [row[over] for row in group], [row["accuracy"] for row in group]
-        spread = [row.get("accuracy_std") or 0 for row in group]
+        places, heights = [row[over] for row in group], [row["top1"] for row in group]
+        spread = [row.get("top1_std") or 0 for row in group]
         width = 2.4 if model == "auto" else 1.2
         axis.errorbar(places, heights, spread, color=COLORS[model], label=model, linewidth=width, marker="o", ms=3)
     ceiling = sum(row["bayes"] for row in rows) / len(rows)
@@ -175,7 +175,7 @@ def curves(rows: list[Row], path: Path, over: str, title: str) -> None:
     axis.set_xticks(ticks, [str(tick) for tick in ticks], fontsize=8)
     axis.minorticks_off()
     axis.set_xlabel(over)
-    axis.set_ylabel("accuracy")
+    axis.set_ylabel("right first answers")
     axis.set_ylim(0, 1.03)
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, fontsize=8)

@@ -7,18 +7,20 @@ from torch import Tensor
 
 import ahop
 from experiments.support.data import mnist_patterns, uniform_patterns
+from experiments.support.harness import Row
+from experiments.support.measures import ceiling
 
 COUNT = 2048
 
 
 @dataclass(frozen=True)
 class World:
-    """What one seed of a setting draws: pairs to learn from, copies to be tested on, and their Bayes ceiling."""
+    """What one seed of a setting draws: pairs to learn from, copies to be tested on, and the ceilings of these."""
 
     patterns: Tensor
     pairs: ahop.Pairs
     test: ahop.Pairs
-    bayes: float
+    limit: Row
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,12 @@ class Setting:
 
     def drawn(self, seed: int, quick: bool, pairs: int | None = None) -> World:
         patterns, variant, count = self.patterns(seed), self.variant(seed), self.queries(quick)
+        test = variant.sample(patterns, count, seed_of_test(seed))
         return World(
             patterns,
             pairs=variant.sample(patterns, pairs or self.pairs, seed),
-            test=variant.sample(patterns, count, seed_of_test(seed)),
-            bayes=ahop.criteria.bayes_accuracy(patterns, variant, count, seed_of_test(seed)),
+            test=test,
+            limit=ceiling(patterns, variant, test),
         )
 
 

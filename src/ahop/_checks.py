@@ -33,6 +33,12 @@ def check_not_negative(name: str, value: float) -> float:
     return float(value)
 
 
+def check_finite(name: str, value: float) -> float:
+    if not -float("inf") < value < float("inf"):
+        raise InvalidValueError(f"`{name}` must be a finite number; got {value!r}.")
+    return float(value)
+
+
 def check_rate(name: str, value: float) -> float:
     if not 0 <= value <= 1:
         raise InvalidValueError(f"`{name}` is a share of the dimensions and must lie in [0, 1]; got {value!r}.")

@@ -1,6 +1,7 @@
 """What every separation keeps: its weights are the gradient of its potential, and order is order."""
 
 import copy
+from collections.abc import Callable
 
 import entmax
 import pytest
@@ -298,3 +299,41 @@ def test_alpha_must_lie_between_softmax_and_sparsemax(alpha: float, learnable: b
 def test_an_exponent_must_be_a_whole_number(exponent: int, unchecked: None) -> None:
     with pytest.raises(ahop.errors.InvalidValueError, match="`exponent` must be a whole number of at least 1"):
         ahop.separations.Power(exponent)
+
+
+@given(scores=score_rows())
+def test_normmax_is_the_one_of_the_entmax_package(scores: Tensor) -> None:
+    expected = entmax.normmax_bisect(scores, alpha=2, dim=-1, n_iter=80)
+    assert_close(ahop.separations.Normmax()(scores), expected, rtol=1e-6, atol=1e-7)
+
+
+@given(scores=score_rows())
+def test_the_best_of_all_are_a_softmax_and_the_best_one_is_argmax(scores: Tensor) -> None:
+    assert_close(ahop.separations.TopK(scores.shape[-1], 2.0)(scores), ahop.Softmax(2.0)(scores))
+    assert_close(ahop.separations.TopK(1)(scores), ahop.separations.Argmax()(scores))
+
+
+@given(scores=score_rows())
+def test_a_ghost_far_below_takes_nothing_and_one_far_above_takes_all(scores: Tensor) -> None:
+    assert_close(ahop.separations.GhostSoftmax(ghost=-1e4)(scores), ahop.Softmax()(scores))
+    assert float(ahop.separations.GhostSoftmax(ghost=1e4)(scores).abs().max()) == 0
+
+
+def test_patterns_within_reach_weigh_the_same_and_others_nothing() -> None:
+    weights = ahop.separations.LogSumReLU(2.0)(torch.tensor([[-0.1, -0.2, -0.6], [-3.0, -4.0, -5.0]]))
+    assert_close(weights[0], torch.tensor([1.0, 1.0, 0.0]) / 1.4, rtol=1e-5, atol=0)
+    assert not bool(weights[1].any())
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ahop.separations.Normmax(1.0), "`alpha` must be larger than 1"),
+        (lambda: ahop.separations.TopK(0), "`k` must be"),
+        (lambda: ahop.separations.GhostSoftmax(ghost=float("nan")), "`ghost` must be a finite number"),
+        (lambda: ahop.separations.LogSumReLU(epsilon=0.0), "`epsilon` must be"),
+    ],
+)
+def test_separations_refuse_what_makes_no_sense(make: Callable[[], Separation], words: str) -> None:
+    with pytest.raises(ahop.errors.InvalidValueError, match=words):
+        make()

@@ -1,0 +1,50 @@
+"""Softmax over the best few."""
+
+from typing import final
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from ahop._checks import check_count, check_positive
+from ahop._typing import PerQuery, Scores, Weights
+from ahop.separations.base import Separation, with_gradient
+from ahop.separations.softmax import below_top, sharpened
+
+
+@final
+class TopK(Separation):
+    r"""Softmax over the $k$ largest scores; all other weights are zero.
+
+    Its potential $\max_{|S| = k} \beta^{-1} \mathrm{lse}_{n \in S}(\beta s_n)$ is a maximum of convex functions, so
+    convex. Scores that tie for the last places share them.
+    """
+
+    def __init__(self, k: int, beta: float = 1.0) -> None:
+        super().__init__()
+        self.k, self.beta = check_count("k", k), check_positive("beta", beta)
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        return {"k": self.k, "beta": self.beta}
+
+    @override
+    def forward(self, scores: Scores) -> Weights:
+        masses = torch.exp(sharpened(below_top(scores)[0], self.beta)) * self._places(scores)
+        return masses / masses.sum(-1, keepdim=True)
+
+    def _places(self, scores: Scores) -> Tensor:
+        """Which scores are among the best, (b, n); those that tie for the last places have a share of them."""
+        k = min(self.k, scores.shape[-1])
+        last = scores.detach().topk(k, dim=-1).values[..., -1:]
+        above, tied = scores > last, scores == last
+        left = k - above.sum(-1, keepdim=True)
+        return above + tied * (left / tied.sum(-1, keepdim=True)).to(scores)
+
+    @override
+    def potential(self, scores: Scores) -> PerQuery:
+        weights = self.forward(scores)
+        best = scores.detach().topk(min(self.k, scores.shape[-1]), dim=-1).values
+        below, top = below_top(best)
+        value = top.squeeze(-1) + torch.logsumexp(sharpened(below, self.beta), dim=-1) / self.beta
+        return with_gradient(value, scores, weights)
