@@ -5,9 +5,6 @@ exclude that. Here every candidate stands beside every printed figure, and noise
 figures of the synthetic patterns; those of MNIST are the test. Errors of U-Hop, which answers with a stored pattern,
 pin the distribution of the patterns: they are the mean squared distance of two patterns, times the share of wrong
 answers.
-
-Paper:
-    [apd:memory], [tab:ret-acc], [tab:ablation-3].
 """
 
 from collections.abc import Callable, Sequence
