@@ -67,8 +67,10 @@ def page() -> str:
     parts = [
         "# Results",
         "Every table here is written from a result file in this folder by `python -m experiments.publish`; the command "
-        "beside it makes the file anew. ± is the standard deviation over seeds. *bayes* is the accuracy of the exact "
-        "posterior, which no retrieval can beat on average; *paper* is the figure the paper prints.",
+        "beside it makes the file anew. ± is the standard deviation over seeds. *top1* is the share of queries whose "
+        "first answer is right, and *bayes* what the exact posterior reaches there, which no retrieval can beat on "
+        "average. *accuracy* counts as the paper does, the pattern nearest to the blended answer, and *bayes_blend* is "
+        "the exact posterior read out that way; *paper* is the figure the paper prints.",
     ]
     for name, columns in COLUMNS.items():
         result = read(name)
@@ -80,7 +82,8 @@ def page() -> str:
         if (RESULTS / f"{name}.png").exists():
             parts.append(f"![{result['title']}]({name}.png)")
         key, values = SHOWN.get(name, ("", ()))
-        parts.append(table([row for row in result["rows"] if not key or row[key] in values], columns))
+        shown = [row for row in result["rows"] if not key or row[key] in values]
+        parts.append(table(shown, [name for name in columns if any(row.get(name) is not None for row in shown)]))
     for path in sorted(RESULTS.glob("benchmark_*.json")):
         result = json.loads(path.read_text())
         parts.append(f"## {path.stem}\n\n{result['title']} `{result['command']}`")
@@ -130,12 +133,26 @@ def main() -> int:
     wanted = {RESULTS / "index.md": page(), **{path: with_results(path) for path in PAGES}}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if "--check" in sys.argv[1:]:
-        for path in stale:
-            print(f"{path.relative_to(ROOT)} differs from the result files: run `python -m experiments.publish`.")
-        return 1 if stale else 0
+        faults = [
+            f"{path.relative_to(ROOT)} differs from the result files: run `python -m experiments.publish`."
+            for path in stale
+        ]
+        faults += _too_few_seeds()
+        print("\n".join(faults), end="\n" if faults else "")
+        return 1 if faults else 0
     for path in stale:
         Path(path).write_text(wanted[path])
     return 0
+
+
+def _too_few_seeds() -> Iterator[str]:
+    """Results that say more seeds than were run."""
+    for name in COLUMNS:
+        result = read(name)
+        if result is not None:
+            seeds = len({run["cell"]["seed"] for run in result["runs"]})
+            if seeds < result["seeds"]:
+                yield f"{name} says {result['seeds']} seeds and has {seeds}: run `{result['command']} --resume`."
 
 
 def _limits(rows: list[Row]) -> str:
@@ -155,8 +172,7 @@ def _limits(rows: list[Row]) -> str:
                 f"{row['ratio']:.3f}",
                 *others,
             ]
-            numbers += [f"{row['accuracy']:.3f}", f"{row['bayes_blend']:.3f}"]
-            numbers.append("" if row["paper"] is None else f"{row['paper']:.3f}")
+            numbers += [_number(row, key) for key in ("accuracy", "bayes_blend", "paper")]
             lines.append("| " + " | ".join([row["setting"], *numbers]) + " |")
     return "\n".join(lines)
 
@@ -172,9 +188,13 @@ def _models(rows: list[Row]) -> str:
     for (reading, dataset, difficulty), group in groups.items():
         numbers = [_beside_the_paper(group[name]) if name in group else "" for name in models]
         ours = group["A-Hop"]
-        numbers += [f"{ours[key]:.3f}" for key in ("bayes_blend", "top1", "bayes")]
+        numbers += [_number(ours, key) for key in ("bayes_blend", "top1", "bayes")]
         lines.append("| " + " | ".join([f"{reading}, {dataset} {difficulty}", *numbers]) + " |")
     return "\n".join(lines)
+
+
+def _number(row: Row, key: str) -> str:
+    return "" if row.get(key) is None else f"{row[key]:.3f}"
 
 
 def _beside_the_paper(row: Row) -> str:
