@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ahop.nn import (
     Association,
+    EnergyTransformerBlock,
     Hopfield,
     HopfieldDecoderLayer,
     HopfieldEncoderLayer,
@@ -76,6 +77,12 @@ LAYERS: dict[str, Case] = {
     "layer": Case(lambda: HopfieldLayer(SIZE, 7, output_size=3), [_QUERIES]),
     "layer, adaptive": Case(
         lambda: HopfieldLayer(SIZE, 7, num_heads=2, value_size=4, similarity="adaptive"), [_QUERIES]
+    ),
+    "energy transformer": Case(
+        lambda: EnergyTransformerBlock(SIZE, 2, quantity=5, steps=3), [_QUERIES], {"present": QUERIES}
+    ),
+    "energy transformer, one head": Case(
+        lambda: EnergyTransformerBlock(SIZE, head_size=4, steps=2, sees_itself=True), [_QUERIES], {"present": QUERIES}
     ),
     "encoder": Case(lambda: HopfieldEncoderLayer(Hopfield(SIZE, 2), hidden_size=8), [_QUERIES], {"present": QUERIES}),
     "decoder": Case(

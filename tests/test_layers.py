@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -66,7 +67,7 @@ def test_padding_changes_nothing(name: str) -> None:
         each.masked_fill(~sizes[each.shape[1]][..., None], 1e3) if each.shape[1] in sizes else each for each in inputs
     ]
     after = layer(*padded, **masks)
-    if name in ("encoder", "decoder"):  # the padded query itself still has an answer of its own
+    if name.startswith(("encoder", "decoder", "energy")):  # the padded query itself still has an answer of its own
         before, after = before[:, :-1], after[:, :-1]
     assert_close(before, after)
 
@@ -355,6 +356,46 @@ def test_until_rest_cannot_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     with pytest.raises(UnsupportedError, match="compile with a number"):
         layer(torch.rand(3, SIZE))
+
+
+def block_and_tokens(**options: Any) -> tuple[ahop.nn.EnergyTransformerBlock, Tensor]:
+    torch.manual_seed(3)
+    block = ahop.nn.EnergyTransformerBlock(SIZE, 2, **options).double()
+    return block, torch.randn(4, 5, SIZE, dtype=torch.float64)
+
+
+def test_the_step_of_an_energy_transformer_is_the_gradient_of_its_energy_in_the_normed_tokens() -> None:
+    block, tokens = block_and_tokens(steps=1, step_size=0.25)
+    normed = block._norm(tokens).detach().requires_grad_()
+    present = torch.tensor([True, True, True, True, False])
+    mask = block._mask(tokens, present, None)
+    queries, keys = block._projected(normed)
+    scores = (block.beta * queries @ keys.mT).masked_fill(~mask, -torch.inf)[:, :, :4]
+    matched = torch.relu(normed[:, :4] @ block.patterns.mT).square()
+    energy = -scores.logsumexp(-1).sum() / block.beta - 0.5 * matched.sum()
+    assert_close(block.energy(tokens, present=present).sum(), energy)
+    (slope,) = torch.autograd.grad(energy, normed)
+    assert_close(block(tokens, present=present), tokens - 0.25 * slope)
+
+
+@pytest.mark.parametrize("sees_itself", [False, True])
+def test_small_steps_of_an_energy_transformer_lower_its_energy(sees_itself: bool) -> None:
+    block, tokens = block_and_tokens(steps=1, step_size=0.01, sees_itself=sees_itself)
+    energies = [block.energy(tokens)]
+    for _ in range(50):
+        tokens = block(tokens)
+        energies.append(block.energy(tokens))
+    history = torch.stack(energies)
+    assert bool((history.diff(dim=0) <= 1e-9).all())
+    assert bool((history[-1] < history[0] - 0.1).all())
+
+
+def test_an_energy_transformer_has_no_order_of_its_tokens() -> None:
+    block, tokens = block_and_tokens()
+    order = torch.randperm(5)
+    assert_close(block(tokens[:, order]), block(tokens)[:, order])
+    with pytest.raises(ShapeError, match="`tokens` must have shape"):
+        block(torch.rand(3, SIZE + 1, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("module", [ahop.nn, ahop.compat.hflayers], ids=lambda module: module.__name__)

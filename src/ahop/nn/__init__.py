@@ -3,6 +3,7 @@
 from ahop.nn.association import Associated, Association
 from ahop.nn.base import Layer
 from ahop.nn.blocks import HopfieldDecoderLayer, HopfieldEncoderLayer
+from ahop.nn.energy_transformer import EnergyTransformerBlock
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.layer import HopfieldLayer
 from ahop.nn.pooling import HopfieldPooling
@@ -11,6 +12,7 @@ from ahop.nn.prototypes import Prototypes
 __all__ = [
     "Associated",
     "Association",
+    "EnergyTransformerBlock",
     "Hopfield",
     "HopfieldDecoderLayer",
     "HopfieldEncoderLayer",
