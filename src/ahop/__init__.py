@@ -70,6 +70,7 @@ __all__ = [
     "Pairs",
     "Recall",
     "Softmax",
+    "capacity",
     "cluster",
     "compat",
     "create_store",
