@@ -15,7 +15,7 @@ def signs(count: int, dimensions: int) -> torch.Tensor:
 def test_the_less_damage_the_more_patterns() -> None:
     patterns = signs(1000, 20)
     limits = [
-        capacity(ahop.zoo.m_hop, patterns, ahop.NoisyVariant(v), target=0.9, queries=300) for v in (1.0, 0.5, 1e-6)
+        capacity(ahop.zoo.m_hop, patterns, ahop.NoisyVariant(v), target=0.9, queries=300) for v in (2.0, 1.0, 1e-6)
     ]
     assert 2 <= limits[0].value < limits[1].value < limits[2].value == 1000
     assert [limit.reached_end for limit in limits] == [False, False, True]
