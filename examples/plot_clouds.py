@@ -2,17 +2,17 @@ r"""
 Clouds of queries
 =================
 
-A stored pattern is a nucleus, its corrupted copies are the cloud around it. What the cloud looks like is the corruption,
-and the similarity to use is the one that knows its shape. Below are the clouds of four corruptions in two dimensions,
-drawn from the likelihood :math:`p(x \mid \xi)` that each variant knows in closed form.
+A stored pattern is a nucleus, its corrupted copies are the cloud around it. What the cloud looks like is the
+corruption, and the similarity to use is the one that knows its shape. Below are the clouds of four corruptions in two
+dimensions, drawn from the likelihood :math:`p(x \mid \xi)` that each variant knows in closed form.
 """
 
 # %%
 # Four corruptions of one pattern
 # -------------------------------
-# Noise spreads around the pattern. A mask redraws one of the two coordinates: copies lie on two lines through the pattern.
-# A bias moves every copy by the same vector, here with a little noise so that there is something to see. Noise and mask
-# together blur the lines.
+# Noise spreads around the pattern. A mask redraws one of the two coordinates: copies lie on two lines through the
+# pattern. A bias moves every copy by the same vector, here with a little noise so that there is something to see. Noise
+# and mask together blur the lines.
 
 import matplotlib.pyplot as plt
 import torch
@@ -45,9 +45,9 @@ plt.show()
 # %%
 # What it means for recall
 # ------------------------
-# A query belongs to the pattern in whose cloud it lies deepest. With two patterns, the plane is divided: by a straight line
-# where the clouds are round, by stripes where a coordinate may be garbage. A fixed distance divides it in one way only.
-# Where it is white at a corner, neither pattern could have made the query.
+# A query belongs to the pattern in whose cloud it lies deepest. With two patterns, the plane is divided: by a straight
+# line where the clouds are round, by stripes where a coordinate may be garbage. A fixed distance divides it in one way
+# only. Where it is white at a corner, neither pattern could have made the query.
 
 patterns = torch.tensor([[-0.5, 0.3], [0.4, -0.4]])
 figure, axes = plt.subplots(1, 4, figsize=(11, 3.1), layout="constrained", sharey=True)

@@ -31,7 +31,7 @@ COLUMNS: dict[str, list[str]] = {
     "bayes_limit": ["setting", "model", "top1", "bayes", "ratio", "accuracy", "bayes_blend", "paper", "chosen"],
     "few_pairs": ["pairs", "model", "top1", "bayes", "accuracy", "bayes_blend", "chosen"],
     "wrong_pairs": ["share", "model", "top1", "bayes", "accuracy", "bayes_blend", "suspected", "chosen"],
-    "unseen_corruption": ["corruption", "model", "top1", "accuracy", "chosen"],
+    "unseen_corruption": ["corruption", "family", "model", "top1", "accuracy", "chosen"],
     "broken_data": ["dataset", "setting", "model", "top1", "bayes", "accuracy", "bayes_blend", "chosen"],
     "unknown_queries": ["setting", "model", "auroc", "chosen"],
     "calibration": ["setting", "model", "ece", "top1", "confidence", "chosen"],

@@ -15,6 +15,7 @@ NEEDED = {
     "tab_mil": ("tiger", "ucsb_breast_cancer"),
     "tab_tabular": ("purchase",),
     "tab_tabular_parts": ("purchase",),
+    "unseen_corruption": ("sugarcane_nir",),
     "wifi": ("uji_indoorloc",),
 }
 

@@ -1,16 +1,20 @@
 """Corruption that nobody wrote a model for: does learning from pairs still beat the best fixed metric?
 
-How strong each corruption is was set by looking at the fixed metrics alone, on other seeds, so that the best of them
-finds between a third and four fifths.
+Six kinds of damage to random vectors, two of which the family of mixtures happens to contain (outliers at two values; a
+gain for each dimension); and real pictures, spectra and radio maps with damage as it happens to them. How strong each
+is was set by looking at the fixed metrics alone, on other seeds, so that the best of them finds between a third and
+four fifths.
 """
 
 from pathlib import Path
 from statistics import mean
 
-from torch import Tensor
+from torch import Generator, Tensor
 
 import ahop
+from ahop.variants import Variant
 from experiments.support.corruptions import UNSEEN, UnseenVariant
+from experiments.support.damages import REAL
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
 from experiments.support.learning import learn, report_of, trials_of
@@ -19,23 +23,50 @@ from experiments.support.pictures import dots
 from experiments.support.settings import seed_of_test
 
 BEST = "best fixed"
+# What the family of mixtures contains.
+INSIDE = ("salt and pepper", "gain by dimension")
+QUICK_REAL = "spectra, resampled"
+# What a practitioner writes for an access point that was not heard, in dBm.
+NOT_HEARD = -105.0
+
+
+class _Damaged(Variant):
+    """One of `REAL`."""
+
+    handles_missing = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def configuration(self) -> dict[str, object]:
+        return {"name": self.name}
+
+    def corrupt(self, originals: Tensor, generator: Generator) -> Tensor:
+        return REAL[self.name].damage(originals, generator)
 
 
 def cells(seeds: int, quick: bool) -> list[Row]:
-    return [{"corruption": name, "seed": seed} for seed in range(seeds) for name in UNSEEN]
+    real = [QUICK_REAL] if quick else list(REAL)
+    return [{"corruption": name, "seed": seed} for seed in range(seeds) for name in (*UNSEEN, *real)]
 
 
 def run(cell: Row, quick: bool) -> list[Row]:
-    seed = cell["seed"]
-    patterns = uniform_patterns(2048, 64, seed)
-    variant = UnseenVariant(cell["corruption"], seed)
+    name, seed = cell["corruption"], cell["seed"]
+    variant: Variant
+    if name in REAL:
+        patterns, variant = REAL[name].patterns(seed), _Damaged(name)
+    else:
+        patterns, variant = uniform_patterns(2048, 64, seed), UnseenVariant(name, seed)
     pairs = variant.sample(patterns, 512, seed)
     test = variant.sample(patterns, 400, seed_of_test(seed))
-    found = {name: outcome_of(memory, test) for name, memory in _fixed(patterns).items()}
-    best = max(found, key=lambda name: found[name]["top1"])
+    filled = ahop.Pairs(test.origins, test.queries.nan_to_num(NOT_HEARD))
+    found = {each: outcome_of(memory, filled) for each, memory in _fixed(patterns.nan_to_num(NOT_HEARD)).items()}
+    best = max(found, key=lambda each: found[each]["top1"])
     learned = learn(patterns, pairs, "auto", seed)
+    cell = {**cell, "family": "inside" if name in INSIDE else "outside"}
     return [
-        *({**cell, "model": name, **found[name], "chosen": None} for name in found),
+        *({**cell, "model": each, **found[each], "chosen": None} for each in found),
         {**cell, "model": BEST, **found[best], "chosen": best},
         {
             **cell,
@@ -48,45 +79,55 @@ def run(cell: Row, quick: bool) -> list[Row]:
 
 
 def _fixed(patterns: Tensor) -> dict[str, ahop.AssociativeMemory]:
-    """Metrics as they are; cosine is the dot product with patterns of length one."""
-    unit = patterns / patterns.norm(dim=-1, keepdim=True)
-    return {
-        "euclidean": ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity()),
-        "manhattan": ahop.AssociativeMemory(patterns, ahop.similarities.ManhattanSimilarity()),
-        "dot": ahop.AssociativeMemory(patterns, ahop.DotSimilarity()),
-        "cosine": ahop.AssociativeMemory(unit, ahop.DotSimilarity()),
+    """Metrics as they are."""
+    metrics = {
+        "euclidean": ahop.EuclideanSimilarity(),
+        "manhattan": ahop.similarities.ManhattanSimilarity(),
+        "dot": ahop.DotSimilarity(),
+        "cosine": ahop.similarities.CosineSimilarity(),
+        "correlation": ahop.similarities.CorrelationSimilarity(),
     }
+    return {name: ahop.AssociativeMemory(patterns, metric) for name, metric in metrics.items()}
 
 
 def summarize(rows: list[Row]) -> list[Row]:
-    """The mean over corruptions, for each model."""
-    models: dict[str, list[float]] = {}
+    """The mean over what lies inside our family, and over what does not, for each model."""
+    models: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        models.setdefault(row["model"], []).append(row["top1"])
+        models.setdefault((row["family"], row["model"]), []).append(row["top1"])
     return [
-        {"corruption": "mean", "model": model, "top1": round(mean(found), 5), "chosen": None}
-        for model, found in models.items()
+        {
+            "corruption": f"mean, {family}",
+            "family": family,
+            "model": model,
+            "top1": round(mean(found), 5),
+            "chosen": None,
+        }
+        for (family, model), found in models.items()
     ]
 
 
 def draw(rows: list[Row], path: Path) -> None:
     kept = [row for row in rows if row["model"] != BEST]
-    dots(kept, path, line="corruption", title="Top-1 accuracy under corruption that nobody parametrized")
+    dots(kept, path, line="corruption", title="Right first answers under corruption that nobody parametrized")
 
 
 EXPERIMENT = Experiment(
     name="unseen_corruption",
-    title="Corruption that no model of ours describes; synthetic, N = 2048, d = 64, 512 pairs",
+    title="Corruption that our models were not written for; random vectors (N = 2048, d = 64) and real data; 512 pairs",
     seeds=5,
     cells=cells,
     run=run,
-    keys=("corruption", "model"),
-    metrics=("top1", "accuracy"),
+    keys=("corruption", "family", "model"),
+    metrics=("top1", "accuracy", "error"),
     words=("chosen",),
     summarize=summarize,
     draw=draw,
     notes=(
-        "400 test queries a seed. `best fixed` takes the best of the four metrics for each corruption and seed after "
-        "looking at the test queries, which favors it; `auto` chooses on its pairs."
+        "*family* says whether mixtures contain the corruption all the same. 400 test queries a seed; *top1* counts "
+        "the first answer, *accuracy* as the paper does. The true likelihood of most of them is not known, hence no "
+        "ceiling. `best fixed` takes the best of the five metrics for each corruption and seed after looking at the "
+        "test queries, which favors it; `auto` chooses on its pairs. Fixed metrics get -105 dBm where nothing was "
+        "heard; `auto` gets the gap. The quick form has spectra only of the real data."
     ),
 )

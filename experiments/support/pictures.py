@@ -36,6 +36,7 @@ COLORS = {
     "manhattan": "#a3b899",
     "dot": "#c9b79c",
     "cosine": "#d3cbd9",
+    "correlation": "#c9a24b",
     "nan_euclidean": "#8da0b6",
     "debias + nan_euclidean": "#c9b79c",
     "KNNImputer": "#b6bcc6",
