@@ -30,6 +30,7 @@ COLUMNS: dict[str, list[str]] = {
     "tab_multimodal": ["concepts", "model", "accuracy", "bayes_blend", "paper", "top1", "bayes"],
     "bayes_limit": ["setting", "model", "top1", "bayes", "ratio", "accuracy", "bayes_blend", "paper", "chosen"],
     "few_pairs": ["pairs", "model", "top1", "bayes", "accuracy", "bayes_blend", "chosen"],
+    "isolated": ["pairs", "model", "top1", "bayes", "accuracy", "bayes_blend"],
     "wrong_pairs": ["share", "model", "top1", "bayes", "accuracy", "bayes_blend", "suspected", "chosen"],
     "unseen_corruption": ["corruption", "family", "model", "top1", "accuracy", "chosen"],
     "broken_data": ["dataset", "setting", "model", "top1", "bayes", "accuracy", "bayes_blend", "chosen"],

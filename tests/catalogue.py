@@ -364,6 +364,7 @@ SOLVERS: dict[str, Solver] = {
     "convex": ahop.fitting.ConvexSolver(),
     "adam": ahop.fitting.AdamSolver(epochs=20, learning_rate=0.05),
     "separation": ahop.fitting.SeparationSolver(epochs=20),
+    "shrinkage": ahop.fitting.ShrinkageSolver(max_steps=10),
 }
 
 

@@ -93,6 +93,13 @@ def by(rows: Rows, *keys: str, value: str = "top1") -> dict[Any, float]:
 
 
 @pytest.mark.slow
+def test_weights_of_each_pattern_pay_where_it_has_pairs_and_cost_nothing_where_not() -> None:
+    found = by(ours("isolated"), "pairs", "model")
+    assert found[1, "own weights, shrunk"] >= found[1, "shared weights"] - 0.02
+    assert found[16, "own weights, shrunk"] >= found[16, "shared weights"]
+
+
+@pytest.mark.slow
 def test_auto_comes_close_to_the_exact_posterior() -> None:
     rows = ours("bayes_limit")
     reached = by(rows, "setting", "model", value="ratio")

@@ -254,6 +254,42 @@ def test_adam_lowers_the_loss_of_any_similarity(similarity: Similarity) -> None:
     assert report_of(fitted).pairs == 200
 
 
+def own_corruptions(count: int, seed: int) -> ahop.Pairs:
+    """Copies of some patterns are noisy everywhere, those of others exact in half of their dimensions."""
+    generator, stored = torch.Generator().manual_seed(seed), patterns()
+    origins = torch.randint(40, (count,), generator=generator)
+    kept = stored[origins]
+    noisy = kept + 0.5 * torch.randn(kept.shape, generator=generator)
+    redrawn = 2 * torch.rand(kept.shape, generator=generator) - 1
+    masked = torch.where(torch.rand(kept.shape, generator=generator) < 0.5, redrawn, kept)
+    return ahop.Pairs(origins, torch.where((origins < 20).unsqueeze(-1), noisy, masked))
+
+
+def test_weights_of_each_pattern_gain_where_patterns_differ_and_lose_nothing_where_pairs_are_few() -> None:
+    isolated = ahop.AssociativeMemory(patterns(), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS))
+    test, gains = own_corruptions(1500, 9), []
+    for count in (40, 2000):
+        pairs = own_corruptions(count, 1)
+        shared = ahop.fit(zoo.a_hop(patterns()), pairs=pairs, progress=False)
+        own = ahop.fit(isolated, pairs=pairs, progress=False)
+        gains.append(float(mean_loss(shared, test).detach()) - float(mean_loss(own, test).detach()))
+    assert gains[0] > -0.05
+    assert gains[1] > 0.02
+
+
+def test_a_pattern_without_pairs_has_the_weights_of_all() -> None:
+    pairs = own_corruptions(300, 1)
+    known = pairs.origins != 7
+    pairs = ahop.Pairs(pairs.origins[known], pairs.queries[known])
+    isolated = ahop.AssociativeMemory(patterns(), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS))
+    never = ahop.fit(isolated, pairs=pairs, solver=ahop.fitting.ShrinkageSolver((float("inf"),)), progress=False)
+    shared = ahop.fit(zoo.a_hop(patterns()), pairs=pairs, progress=False)
+    torch.testing.assert_close(never.scores(pairs.queries), shared.scores(pairs.queries), rtol=1e-4, atol=1e-4)
+    assert report_of(never).steps == 0
+    with pytest.raises(InvalidTypeError, match="Shrinkage is for an `IsolatedSimilarity`"):
+        ahop.fit(zoo.a_hop(patterns()), pairs=pairs, solver="shrinkage", progress=False)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_adam_fits_the_kernel_of_k2_hop(dtype: torch.dtype) -> None:
     memory = zoo.k2_hop(patterns(dtype=dtype))
@@ -309,9 +345,15 @@ def test_the_separation_solver_says_what_it_wants() -> None:
 # The verb.
 
 
+def memory_for(solver: str) -> ahop.AssociativeMemory:
+    if solver == "shrinkage":
+        return ahop.AssociativeMemory(patterns(), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS))
+    return zoo.k_hop(patterns()) if solver == "separation" else zoo.a_hop(patterns())
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_memory_given_is_left_as_it_was(solver: str) -> None:
-    memory = zoo.k_hop(patterns()) if solver == "separation" else zoo.a_hop(patterns())
+    memory = memory_for(solver)
     before = {name: tensor.clone() for name, tensor in memory.state_dict().items()}
     source = {} if solver == "separation" else {"variant": VARIANT}
     fitted = ahop.fit(memory, solver=SOLVERS[solver], samples=50, progress=False, **source)  # type: ignore[arg-type]
@@ -324,7 +366,7 @@ def test_the_memory_given_is_left_as_it_was(solver: str) -> None:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_same_seed_gives_the_same_fit_to_the_last_bit(solver: str) -> None:
-    memory = zoo.k_hop(patterns()) if solver == "separation" else zoo.a_hop(patterns())
+    memory = memory_for(solver)
     source = {} if solver == "separation" else {"variant": VARIANT}
 
     def fitted(seed: int) -> dict[str, Tensor]:
@@ -353,7 +395,9 @@ def test_a_solver_may_be_named_or_given() -> None:
     chosen = ahop.fit(zoo.a_hop(patterns()), pairs=pairs, progress=False)
     assert report_of(named).solver == report_of(given).solver == report_of(chosen).solver
     isolated = ahop.AssociativeMemory(patterns(), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS))
-    assert "AdamSolver(epochs=200" in report_of(ahop.fit(isolated, pairs=pairs, progress=False)).solver
+    assert "ShrinkageSolver(" in report_of(ahop.fit(isolated, pairs=pairs, progress=False)).solver
+    kernel = ahop.fit(zoo.k2_hop(patterns()), pairs=pairs, progress=False)
+    assert "AdamSolver(epochs=200" in report_of(kernel).solver
 
 
 def test_a_report_is_a_sentence() -> None:
@@ -390,7 +434,7 @@ ORIGINS, COPIES = torch.arange(3), torch.zeros(3, DIMENSIONS)
         ({"variant": "noise"}, InvalidTypeError, "`variant` must be of the kind Variant; got str"),
         ({"variant": VARIANT, "samples": 0}, InvalidValueError, "`samples` must be a whole number"),
         ({"variant": VARIANT, "solver": "newton"}, InvalidValueError, "`solver` must be one of 'convex', 'adam', 'sep"),
-        ({"variant": VARIANT, "solver": 3}, InvalidTypeError, "`solver` must be 'convex', 'adam', 'separation' or"),
+        ({"variant": VARIANT, "solver": 3}, InvalidTypeError, "`solver` must be 'convex', 'adam', 'separation'"),
         ({"variant": VARIANT, "solver": ahop.fitting.AdamSolver}, InvalidTypeError, "`solver` must be"),
     ],
 )  # fmt: skip

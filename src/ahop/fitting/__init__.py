@@ -3,5 +3,6 @@
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
+from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 
-__all__ = ["AdamSolver", "ConvexSolver", "SeparationSolver"]
+__all__ = ["AdamSolver", "ConvexSolver", "SeparationSolver", "ShrinkageSolver"]

@@ -17,15 +17,23 @@ from ahop.fitting.selection import choose, describe_corruption, training_set_of,
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
+from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
 from ahop.memory import AssociativeMemory
 from ahop.report import FitReport, Report, SolverReport
+from ahop.separations.softmax import Softmax
 from ahop.similarities.base import LinearSimilarity, Similarity
+from ahop.similarities.isolated import IsolatedSimilarity
 from ahop.variants.base import Pairs, Variant
 
-Solver: TypeAlias = ConvexSolver | AdamSolver | SeparationSolver
+Solver: TypeAlias = ConvexSolver | AdamSolver | SeparationSolver | ShrinkageSolver
 
-SOLVERS: dict[str, type[Solver]] = {"convex": ConvexSolver, "adam": AdamSolver, "separation": SeparationSolver}
+SOLVERS: dict[str, type[Solver]] = {
+    "convex": ConvexSolver,
+    "adam": AdamSolver,
+    "separation": SeparationSolver,
+    "shrinkage": ShrinkageSolver,
+}
 SIMILARITIES = ("auto", *(candidate.name for candidate in CANDIDATES))
 
 
@@ -36,7 +44,7 @@ def fit(
     variant: Variant | None = None,
     similarity: str | Sequence[str] | None = None,
     candidates: Sequence[Similarity | Callable[[Any, Any], Any]] = (),
-    solver: Literal["convex", "adam", "separation"] | Solver | None = None,
+    solver: Literal["convex", "adam", "separation", "shrinkage"] | Solver | None = None,
     groups: Sequence[object] | None = None,
     labels: Entries | None = None,
     samples: int = 1024,
@@ -58,8 +66,8 @@ def fit(
         candidates: metrics of your own, to be tried and pooled beside ours: similarities, or functions of (patterns,
             queries) that answer scores (b, n), larger for closer. They need not be probabilities.
         solver: for a memory's own similarity, by name or with settings. Default: "convex" where the similarity is
-            linear in its coefficients, as footprints are, else "adam", the paper's recipe. "separation" is K-Hop's own
-            and needs no pairs.
+            linear in its coefficients, as footprints are, "shrinkage" where patterns have weights of their own, else
+            "adam", the paper's recipe. "separation" is K-Hop's own and needs no pairs.
         groups: where each copy comes from, such as its device. The offset and the gain of each group are taken off
             if that predicts held-out copies better, and a group is fitted by itself where that is better still; pass
             the same names to `recall`.
@@ -172,7 +180,10 @@ def _solve(
 
 def _chosen(solver: str | Solver | None, memory: AssociativeMemory) -> Solver:
     if solver is None:
-        return ConvexSolver() if isinstance(memory.similarity, LinearSimilarity) else AdamSolver()
+        if isinstance(memory.similarity, LinearSimilarity):
+            return ConvexSolver()
+        is_isolated = isinstance(memory.similarity, IsolatedSimilarity) and isinstance(memory.separation, Softmax)
+        return ShrinkageSolver() if is_isolated else AdamSolver()
     if isinstance(solver, str):
         return SOLVERS[check_choice("solver", solver, tuple(SOLVERS))]()
     if not isinstance(solver, tuple(SOLVERS.values())):

@@ -45,8 +45,11 @@ class IsolatedSimilarity(Similarity):
                 f"`patterns` must have {self.count} rows, one for each set of weights; got {patterns.shape[-2]}. "
                 "Use `similarity.rows(indices)` to score some of them."
             )
-        rank_weights = rank_weights_of(self.weights).to(patterns.dtype)
-        terms = zip(self._bases(), rank_weights, strict=True)
+        return self.scored(rank_weights_of(self.weights), patterns, queries)
+
+    def scored(self, rank_weights: Tensor, patterns: Patterns, queries: Queries) -> Scores:
+        """The scores under other rank weights, (bases, n, d)."""
+        terms = zip(self._bases(), rank_weights.to(patterns.dtype), strict=True)
         scores = [ranked_scores(base.rule_for(patterns, queries), u, patterns, queries) for base, u in terms]
         return torch.stack(scores).sum(0)
 
