@@ -4,6 +4,7 @@ With `--check` nothing is written; a table that differs from its result file is 
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,9 @@ from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
 PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "layers", "scale")))
+# Code, results, formulas, and where links lead; and a number with a point in it.
+NOT_PROSE = re.compile(r"```.*?```|<!-- results:.*?<!-- /results -->|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
+DECIMAL = re.compile(r"(?<![\w.,])(\d*\.\d+)(?![\w.]*\d)")
 REAL = "real"  # the block that is made of several result files
 MODELS = ["M-Hop", "M-Hop, fitted beta", "Euclid, fitted beta", "U-Hop", "K-Hop", "K2-Hop", "MLP", "A-Hop"]
 COLUMNS: dict[str, list[str]] = {
@@ -138,7 +142,7 @@ def main() -> int:
             f"{path.relative_to(ROOT)} differs from the result files: run `python -m experiments.publish`."
             for path in stale
         ]
-        faults += _too_few_seeds()
+        faults += [*_too_few_seeds(), *_unheld_numbers()]
         print("\n".join(faults), end="\n" if faults else "")
         return 1 if faults else 0
     for path in stale:
@@ -154,6 +158,31 @@ def _too_few_seeds() -> Iterator[str]:
             seeds = len({run["cell"]["seed"] for run in result["runs"]})
             if seeds < result["seeds"]:
                 yield f"{name} says {result['seeds']} seeds and has {seeds}: run `{result['command']} --resume`."
+
+
+def _unheld_numbers() -> Iterator[str]:
+    """Decimals in the prose of README and docs that no result file holds, as a number or as a percentage."""
+    values = {value for path in RESULTS.glob("*.json") for value in _numbers(json.loads(path.read_text()))}
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        prose = NOT_PROSE.sub("", path.read_text())
+        for found in DECIMAL.findall(prose):
+            places = len(found.split(".")[1])
+            if not any(
+                f"{scale * value:.{places}f}" == f"{float(found):.{places}f}" for value in values for scale in (1, 100)
+            ):
+                yield f"{path.relative_to(ROOT)} says {found}, which no result file holds."
+
+
+def _numbers(part: object) -> Iterator[float]:
+    if isinstance(part, dict):
+        for name, value in part.items():
+            if name != "runs":
+                yield from _numbers(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from _numbers(value)
+    elif isinstance(part, int | float) and not isinstance(part, bool):
+        yield float(part)
 
 
 def _limits(rows: list[Row]) -> str:

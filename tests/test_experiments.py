@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from experiments import publish
 from experiments.__main__ import NAMES, PLACES
 
 from tests.real_data import NEEDED, skip_without_data
@@ -90,6 +91,34 @@ def ours(name: str) -> Rows:
 def by(rows: Rows, *keys: str, value: str = "top1") -> dict[Any, float]:
     """One figure of each row, under the values of its keys."""
     return {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): row[value] for row in rows}
+
+
+@pytest.mark.slow
+def test_the_fitted_generator_stands_nearer_to_the_printed_figures_than_the_written_one() -> None:
+    misfit: dict[str, float] = {}
+    for row in ours("generator"):
+        misfit[row["candidate"]] = misfit.get(row["candidate"], 0) + row["misfit"]
+    assert misfit["mask last, noise x 1.2, bias x 1.5"] < 0.2 * misfit["text, noise as std"]
+
+
+def test_a_number_that_no_result_file_holds_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = tmp_path / "docs" / "results"
+    results.mkdir(parents=True)
+    (results / "some.json").write_text(json.dumps({"rows": [{"top1": 0.48271}], "runs": [{"top1": 0.91}]}))
+    (tmp_path / "README.md").write_text("It finds .483, or 48.3 %, in `0.77` and $0.66$. It never finds 0.91.\n")
+    monkeypatch.setattr(publish, "ROOT", tmp_path)
+    monkeypatch.setattr(publish, "RESULTS", results)
+    assert list(publish._unheld_numbers()) == ["README.md says 0.91, which no result file holds."]
+
+
+def test_a_result_with_fewer_seeds_than_it_says_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [{"cell": {"seed": seed}, "rows": []} for seed in (0, 1, 1)]
+    result = {"seeds": 3, "command": "python -m experiments few_pairs", "rows": [], "runs": runs}
+    (tmp_path / "few_pairs.json").write_text(json.dumps(result))
+    monkeypatch.setattr(publish, "RESULTS", tmp_path)
+    assert list(publish._too_few_seeds()) == [
+        "few_pairs says 3 seeds and has 2: run `python -m experiments few_pairs --resume`."
+    ]
 
 
 @pytest.mark.slow
