@@ -9,14 +9,15 @@ setup:  ## install the package, and all that its tests, experiments and docs nee
 	$(PYTHON) -m pip install torch==2.13.0
 	$(PYTHON) -m pip install -e ".[dev]"
 
-check:  ## format, lint, types, floors
+check:  ## format, lint, types, floors, and that every printed figure is in a result file
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	lint-imports
+	$(PYTHON) -m experiments.publish --check
 
 test:  ## everything, the slow tests too, on two cores; what compares times has the machine to itself
-	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 -m "not alone"
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 -m "not alone" --durations=30
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m alone
 
 bench:  ## every performance claim, measured side by side
