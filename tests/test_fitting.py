@@ -277,6 +277,15 @@ def test_weights_of_each_pattern_gain_where_patterns_differ_and_lose_nothing_whe
     assert gains[1] > 0.02
 
 
+def test_weights_of_each_pattern_know_the_prior() -> None:
+    """Where one origin is drawn ninety times as often, a fit that is told so leaves it out of the weights."""
+    often = torch.zeros(40).index_fill(0, torch.tensor([3]), 4.5).log_softmax(0)
+    memory = ahop.AssociativeMemory(patterns(), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS), log_prior=often)
+    pairs, test = (VARIANT.sample(patterns(), 400, seed, often) for seed in (1, 2))
+    told = ahop.fit(memory, pairs=pairs, progress=False)
+    assert float(mean_loss(told, test).detach()) < float(mean_loss(memory, test).detach())
+
+
 def test_a_pattern_without_pairs_has_the_weights_of_all() -> None:
     pairs = own_corruptions(300, 1)
     known = pairs.origins != 7

@@ -40,7 +40,7 @@ SOUND = ahop.MixedVariant(0.6, 0.1, 0.3, signs="per_query")
 
 
 def cells(seeds: int, quick: bool) -> list[Row]:
-    concepts = CONCEPTS[:2] if quick else CONCEPTS
+    concepts = CONCEPTS[:1] if quick else CONCEPTS
     return [{"concepts": count, "seed": seed} for seed in range(seeds) for count in concepts]
 
 

@@ -15,6 +15,7 @@ from ahop.fitting.pairs import GivenPairs, Source
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.memory import AssociativeMemory
 from ahop.report import SolverReport
+from ahop.scoring import with_prior
 from ahop.separations.softmax import Softmax
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.footprint import subspace_weights_of
@@ -110,6 +111,8 @@ class ShrinkageSolver:
             def closure() -> Tensor:
                 optimizer.zero_grad()
                 scores = similarity.scored(shared + scale * moved, patterns, pairs.queries)
+                if memory.log_prior is not None:
+                    scores = with_prior(scores, memory.log_prior, memory.separation)
                 loss = cross_entropy(memory.separation.beta * scores, pairs.origins) + penalty * moved.square().sum()
                 loss.backward()  # type: ignore[no-untyped-call]
                 if bar is not None:
@@ -126,7 +129,7 @@ class ShrinkageSolver:
 def _shared(memory: AssociativeMemory, similarity: IsolatedSimilarity, pairs: Pairs) -> Tensor:
     """The rank weights that all pairs ask for together, (bases, 1, d)."""
     common = AdaptiveSimilarity(similarity.dimensions, similarity._bases())
-    together = AssociativeMemory(memory.patterns, common, memory.separation)
+    together = AssociativeMemory(memory.patterns, common, memory.separation, log_prior=memory.log_prior)
     ConvexSolver().solve(together, GivenPairs(pairs), progress=False)
     return common.coefficients.detach().view(len(similarity.bases), 1, -1).to(similarity.weights)
 
