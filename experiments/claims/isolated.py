@@ -18,7 +18,7 @@ from experiments.support.measures import outcome_of
 from experiments.support.pictures import curves
 from experiments.support.settings import seed_of_test
 
-COUNT, DIMENSIONS = 128, 32
+COUNT, QUICK_COUNT, DIMENSIONS = 128, 96, 32
 FULL, QUICK = (1, 2, 4, 8, 16, 32), (1, 16)
 
 
@@ -57,15 +57,15 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 
 
 def run(cell: Row, quick: bool) -> list[Row]:
-    seed = cell["seed"]
-    patterns = uniform_patterns(COUNT, DIMENSIONS, seed)
+    seed, count = cell["seed"], QUICK_COUNT if quick else COUNT
+    patterns = uniform_patterns(count, DIMENSIONS, seed)
     variant = _OwnWays(patterns, seed)
-    pairs = variant.sample(patterns, cell["pairs"] * COUNT, seed)
+    pairs = variant.sample(patterns, cell["pairs"] * count, seed)
     test = variant.sample(patterns, 1000, seed_of_test(seed))
     exact = ahop.AssociativeMemory(patterns, ahop.likelihood.LikelihoodSimilarity(variant))
     limit = outcome_of(exact, test)
-    isolated = ahop.AssociativeMemory(patterns, IsolatedSimilarity(COUNT, DIMENSIONS))
-    adam = ahop.fitting.AdamSolver(epochs=100, learning_rate=0.05)
+    isolated = ahop.AssociativeMemory(patterns, IsolatedSimilarity(count, DIMENSIONS))
+    adam = ahop.fitting.AdamSolver(epochs=20 if quick else 100, learning_rate=0.05)
     models = {
         "shared weights": ahop.fit(ahop.zoo.a_hop(patterns), pairs=pairs, progress=False),
         "own weights": ahop.fit(isolated, pairs=pairs, solver=adam, progress=False),
@@ -93,6 +93,6 @@ EXPERIMENT = Experiment(
     notes=(
         "*pairs* for each pattern, on average. *shrunk* draws the weights of a pattern to those of all, by as much as "
         "held-out pairs ask for; *own weights* without it are fitted by Adam. 1000 test queries a seed. The quick form "
-        "has two numbers of pairs."
+        "has fewer patterns."
     ),
 )
