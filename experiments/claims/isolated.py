@@ -14,7 +14,7 @@ from ahop.similarities import IsolatedSimilarity
 from ahop.variants import Variant
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
-from experiments.support.measures import outcome_of
+from experiments.support.measures import ceiling, outcome_of
 from experiments.support.pictures import curves
 from experiments.support.settings import seed_of_test
 
@@ -62,8 +62,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     variant = _OwnWays(patterns, seed)
     pairs = variant.sample(patterns, cell["pairs"] * count, seed)
     test = variant.sample(patterns, 1000, seed_of_test(seed))
-    exact = ahop.AssociativeMemory(patterns, ahop.likelihood.LikelihoodSimilarity(variant))
-    limit = outcome_of(exact, test)
+    limit = ceiling(patterns, variant, test)
     isolated = ahop.AssociativeMemory(patterns, IsolatedSimilarity(count, DIMENSIONS))
     adam = ahop.fitting.AdamSolver(epochs=20 if quick else 100, learning_rate=0.05)
     models = {
@@ -71,10 +70,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
         "own weights": ahop.fit(isolated, pairs=pairs, solver=adam, progress=False),
         "own weights, shrunk": ahop.fit(isolated, pairs=pairs, progress=False),
     }
-    return [
-        {**cell, "model": name, **outcome_of(memory, test), "bayes": limit["top1"], "bayes_blend": limit["accuracy"]}
-        for name, memory in models.items()
-    ]
+    return [{**cell, "model": name, **outcome_of(memory, test), **limit} for name, memory in models.items()]
 
 
 def draw(rows: list[Row], path: Path) -> None:

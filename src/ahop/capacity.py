@@ -41,7 +41,7 @@ def capacity(
     Args:
         network: patterns -> a network that stores them, such as `ahop.zoo.m_hop`.
         patterns: (n, d), as many as should be tried at most, in random order.
-        variant: how queries are corrupted; `NoisyVariant(0.0)` asks for the patterns themselves.
+        variant: how queries are corrupted; `NoisyVariant(1e-6)` asks for the patterns nearly as they are.
     """
     check_rate("target", target)
     found: dict[float, float] = {}

@@ -34,7 +34,8 @@ class RankedReadout(Dynamics):
     For footprints of the squared distance with rank weights $u$, and of the dot product with $v$: dimension $i$ has
     rank $r(k, i)$ among the distances to pattern $k$, and $r'(k, i)$ among its products. Where
     $u_1 \ge \dots \ge u_d \ge 0$ and $v_1 \ge \dots \ge v_d$, no step raises the energy;
-    `ConvexSolver(monotone=True)` fits such weights. With $u = \mathbf 1$, $v = 0$ it is the plain readout.
+    `ConvexSolver(monotone=True)` fits such weights. With $u = \mathbf 1$, $v = 0$ it is the plain readout,
+    which also fills the gaps (NaN) of a state.
 
     See :doc:`/paper/ranked_readout` for the proof.
     """
@@ -90,7 +91,7 @@ def _rank_weights(memory: AssociativeMemory) -> tuple[Tensor, Tensor | None]:
         bases, weights = [], []
     by_kind = {type(base): each.to(memory.patterns) for base, each in zip(bases, weights, strict=True)}
     distance, product = by_kind.pop(EuclideanSimilarity, None), by_kind.pop(DotSimilarity, None)
-    if distance is None or by_kind or len(bases) > 2 or len(set(map(type, bases))) < len(bases):
+    if distance is None or by_kind or len(set(map(type, bases))) < len(bases):
         raise InvalidTypeError(
             "A ranked readout needs a footprint of the Euclidean similarity, with or without one of the dot product; "
             f"this memory has {similarity!r}."

@@ -55,8 +55,8 @@ class EnergyTransformerBlock(Layer):
     ) -> None:
         super().__init__()
         self.input_size, self.num_heads = check_count("input_size", input_size), check_count("num_heads", num_heads)
-        self.head_size = check_count("head_size", head_size or -(-input_size // num_heads))
-        self.quantity = check_count("quantity", quantity or 4 * input_size)
+        self.head_size = check_count("head_size", -(-input_size // num_heads) if head_size is None else head_size)
+        self.quantity = check_count("quantity", 4 * input_size if quantity is None else quantity)
         self.steps, self.step_size = check_count("steps", steps), check_positive("step_size", step_size)
         self.sees_itself, self.beta = sees_itself, 1 / sqrt(self.head_size)
         self.gain, self.shift = nn.Parameter(torch.ones(())), nn.Parameter(torch.zeros(input_size))

@@ -61,7 +61,7 @@ class Entmax(Separation):
 
     @override
     def curvature(self, weights: Weights) -> Weights:
-        return self.beta * _power(weights, 2 - self.alpha.detach().to(weights.dtype))
+        return self.beta * positive_power(weights, 2 - self.alpha.detach().to(weights.dtype))
 
     @override
     def potential(self, scores: Scores) -> PerQuery:
@@ -86,7 +86,7 @@ def _weights(logits: Tensor, alpha: Tensor) -> Tensor:
             width /= 2
             middle = low + width
             low = torch.where(_exponential(logits - middle, alpha).sum(-1, keepdim=True) >= 1, middle, low)
-        slope = _power(_exponential(logits - low, alpha), 2 - alpha).sum(-1, keepdim=True)
+        slope = positive_power(_exponential(logits - low, alpha), 2 - alpha).sum(-1, keepdim=True)
     # One Newton step, done where gradients see it, gives the threshold its exact derivative in scores and alpha.
     surplus = _exponential(logits - low, alpha).sum(-1, keepdim=True) - 1
     return _exponential(logits - (low + surplus / slope), alpha)
@@ -99,7 +99,7 @@ def _exponential(values: Tensor, alpha: Tensor) -> Tensor:
     return torch.where(positive, torch.exp(torch.log1p(torch.where(positive, scaled, 0.0)) / (alpha - 1)), 0.0)
 
 
-def _power(base: Tensor, exponent: Tensor) -> Tensor:
+def positive_power(base: Tensor, exponent: Tensor | float) -> Tensor:
     """$[base]_+^{exponent}$, which is zero for zero."""
     positive = base > 0
     return torch.where(positive, torch.where(positive, base, 1.0) ** exponent, 0.0)

@@ -9,7 +9,7 @@ from typing_extensions import override
 from ahop._checks import check_finite, check_positive
 from ahop._typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
-from ahop.separations.softmax import below_top, sharpened
+from ahop.separations.softmax import below_top, sharpened, soft_maximum
 
 
 @final
@@ -37,8 +37,7 @@ class GhostSoftmax(Separation):
 
     @override
     def potential(self, scores: Scores) -> PerQuery:
-        below, top = below_top(self._with_ghost(scores))
-        return top.squeeze(-1) + torch.logsumexp(sharpened(below, self.beta), dim=-1) / self.beta
+        return soft_maximum(self._with_ghost(scores), self.beta)
 
     def _with_ghost(self, scores: Scores) -> Tensor:
         return torch.cat([scores, scores.new_full((*scores.shape[:-1], 1), self.ghost)], dim=-1)

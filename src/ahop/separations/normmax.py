@@ -10,6 +10,7 @@ from ahop._checks import check_positive
 from ahop._typing import PerQuery, Scores, Weights
 from ahop.errors import InvalidValueError
 from ahop.separations.base import Separation, with_gradient
+from ahop.separations.entmax import positive_power
 from ahop.separations.softmax import below_top, sharpened
 
 BISECTIONS = 50
@@ -37,7 +38,7 @@ class Normmax(Separation):
     def forward(self, scores: Scores) -> Weights:
         # Nothing further than 1 below the top can be in the support, so the clamp changes no weight.
         logits = sharpened(below_top(scores)[0], self.beta).clamp_min(-2)
-        masses = _power(logits - _threshold(logits, self.alpha / (self.alpha - 1)), 1 / (self.alpha - 1))
+        masses = positive_power(logits - _threshold(logits, self.alpha / (self.alpha - 1)), 1 / (self.alpha - 1))
         return masses / masses.sum(-1, keepdim=True)
 
     @override
@@ -57,13 +58,7 @@ def _threshold(logits: Tensor, power: float) -> Tensor:
         for _ in range(BISECTIONS):
             width /= 2
             middle = low + width
-            low = torch.where(_power(logits - middle, power).sum(-1, keepdim=True) >= 1, middle, low)
-        slope = power * _power(logits - low, power - 1).sum(-1, keepdim=True)
+            low = torch.where(positive_power(logits - middle, power).sum(-1, keepdim=True) >= 1, middle, low)
+        slope = power * positive_power(logits - low, power - 1).sum(-1, keepdim=True)
     # One Newton step, done where gradients see it, gives the threshold its exact derivative.
-    return low + (_power(logits - low, power).sum(-1, keepdim=True) - 1) / slope
-
-
-def _power(base: Tensor, exponent: float) -> Tensor:
-    """$[base]_+^{exponent}$, which is zero for zero."""
-    positive = base > 0
-    return torch.where(positive, torch.where(positive, base, 1.0) ** exponent, 0.0)
+    return low + (positive_power(logits - low, power).sum(-1, keepdim=True) - 1) / slope

@@ -73,8 +73,7 @@ class Softmax(Separation):
 
     @override
     def potential(self, scores: Scores) -> PerQuery:
-        below, top = below_top(scores)
-        plain = top.squeeze(-1) + torch.logsumexp(sharpened(below, self.beta), dim=-1) / self.beta
+        plain = soft_maximum(scores, self.beta)
         if not self.floor:
             return plain
         known = _known(scores)
@@ -91,6 +90,13 @@ def _known(scores: Scores) -> Tensor:
 def has_evidence(scores: Scores) -> Tensor:
     """Which patterns share anything with the query."""
     return scores > 0.5 * lowest(scores.dtype)
+
+
+def soft_maximum(scores: Scores, beta: float) -> PerQuery:
+    r"""$\beta^{-1} \mathrm{lse}(\beta s)$."""
+    below, top = below_top(scores)
+    maximum: PerQuery = top.squeeze(-1) + torch.logsumexp(sharpened(below, beta), dim=-1) / beta
+    return maximum
 
 
 def sharpened(scores: Scores, beta: float) -> Scores:

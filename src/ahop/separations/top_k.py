@@ -9,7 +9,7 @@ from typing_extensions import override
 from ahop._checks import check_count, check_positive
 from ahop._typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation, with_gradient
-from ahop.separations.softmax import below_top, sharpened
+from ahop.separations.softmax import below_top, sharpened, soft_maximum
 
 
 @final
@@ -45,6 +45,4 @@ class TopK(Separation):
     def potential(self, scores: Scores) -> PerQuery:
         weights = self.forward(scores)
         best = scores.detach().topk(min(self.k, scores.shape[-1]), dim=-1).values
-        below, top = below_top(best)
-        value = top.squeeze(-1) + torch.logsumexp(sharpened(below, self.beta), dim=-1) / self.beta
-        return with_gradient(value, scores, weights)
+        return with_gradient(soft_maximum(best, self.beta), scores, weights)

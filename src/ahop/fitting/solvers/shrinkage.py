@@ -83,7 +83,7 @@ class ShrinkageSolver:
         held_out = torch.arange(len(pairs)) % HELD_OUT == 0
         known, others = (Pairs(pairs.origins[rows], pairs.queries[rows]) for rows in (~held_out, held_out))
         if not len(known):
-            return inf
+            return max(self.strengths)
         losses = {}
         with tqdm(self.strengths, desc="strength", disable=not progress) as bar:
             for strength in bar:
@@ -129,7 +129,9 @@ class ShrinkageSolver:
 def _shared(memory: AssociativeMemory, similarity: IsolatedSimilarity, pairs: Pairs) -> Tensor:
     """The rank weights that all pairs ask for together, (bases, 1, d)."""
     common = AdaptiveSimilarity(similarity.dimensions, similarity._bases())
-    together = AssociativeMemory(memory.patterns, common, memory.separation, log_prior=memory.log_prior)
+    together = AssociativeMemory(
+        memory.patterns, common, memory.separation, memory.modulation, log_prior=memory.log_prior
+    )
     ConvexSolver().solve(together, GivenPairs(pairs), progress=False)
     return common.coefficients.detach().view(len(similarity.bases), 1, -1).to(similarity.weights)
 
