@@ -181,6 +181,10 @@ def test_what_it_cannot_do_it_refuses() -> None:
         RankedReadout().step(ahop.zoo.m_hop(patterns), patterns)
     with pytest.raises(InvalidTypeError, match="needs a footprint of the Euclidean"):
         RankedReadout().step(ahop.zoo.a_hop(patterns, [ahop.DotSimilarity()]), patterns)
+    kernel = ahop.AssociativeMemory(patterns, AdaptiveSimilarity(3), modulation=ahop.modulations.KernelModulation(3))
+    assert not RankedReadout().descends(kernel)
+    with pytest.raises(InvalidTypeError, match="patterns as they are"):
+        RankedReadout().step(kernel, patterns)
     unsorted = ahop.AssociativeMemory(patterns, ahop.similarities.UnifiedSimilarity(3))
     with pytest.raises(UnsupportedError, match="monotone"):
         ahop.fit(

@@ -75,7 +75,6 @@ class RankedReadout(Dynamics):
             and isinstance(memory.energy_function, FreeEnergy)
             and isinstance(memory.separation, Softmax)
             and memory.separation.floor == 0
-            and isinstance(memory.modulation, Unmodulated)
         )
 
 
@@ -91,6 +90,8 @@ def _rank_weights(memory: AssociativeMemory) -> tuple[Tensor, Tensor | None]:
         bases, weights = [], []
     by_kind = {type(base): each.to(memory.patterns) for base, each in zip(bases, weights, strict=True)}
     distance, product = by_kind.pop(EuclideanSimilarity, None), by_kind.pop(DotSimilarity, None)
+    if not isinstance(memory.modulation, Unmodulated):
+        raise InvalidTypeError(f"A ranked readout needs patterns as they are; this memory has {memory.modulation!r}.")
     if distance is None or by_kind or len(set(map(type, bases))) < len(bases):
         raise InvalidTypeError(
             "A ranked readout needs a footprint of the Euclidean similarity, with or without one of the dot product; "
