@@ -131,6 +131,36 @@ class SolverReport:
 
 
 @dataclass(frozen=True)
+class UnlabeledReport:
+    """What queries have taught whose origins nobody knew; `print` it.
+
+    Attributes:
+        queries: how many there were.
+        labels: how many pairs with a known origin there were beside them.
+        unknown: about the share of the queries that come from no stored pattern.
+        stands_out: about the share of held-out queries whose origin comes first, told without labels,
+        plain: and under the plain metric.
+        is_checked: whether there were enough labels to check probabilities by them.
+    """
+
+    queries: int
+    labels: int
+    unknown: float
+    stands_out: float
+    plain: float | None
+    is_checked: bool
+
+    def __str__(self) -> str:
+        seen = f"beside {self.labels} labeled pairs" if self.labels else "no label was seen"
+        beside = "" if self.plain is None else f", {100 * self.plain:.0f} % under the plain metric"
+        unknown = f", about {100 * self.unknown:.0f} % of no stored pattern" if self.unknown > 0.005 else ""
+        return (
+            f"Learned from {self.queries} queries, {seen}{unknown}. About {100 * max(0.0, self.stands_out):.0f} % of "
+            f"held-out queries clearly stand out{beside}."
+        )
+
+
+@dataclass(frozen=True)
 class FitReport:
     """Which similarity was chosen, and what was found out about the copies; `print` it.
 
@@ -146,6 +176,7 @@ class FitReport:
         members: who is in the pool, if several similarities were pooled; else the one that was chosen.
         tie: which similarity was preferred to another that is as good within chance; None if none was.
         seconds: wall time.
+        unlabeled: what was learned from queries whose origins nobody knew; None if there were none.
     """
 
     chosen: str
@@ -159,8 +190,11 @@ class FitReport:
     members: tuple[Member, ...] = ()
     tie: str | None = None
     seconds: float = 0.0
+    unlabeled: "UnlabeledReport | None" = None
 
     def __str__(self) -> str:
+        if self.unlabeled is not None:
+            return f"{self.unlabeled} {self.corruption} {self._calibrated()} {self.seconds:.1f} s."
         if self.corruption is None:
             return f"Chosen: {self.chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
         others = [
@@ -176,6 +210,12 @@ class FitReport:
             f"{first}{self.corruption} Chosen: {self.chosen}{self._worth()} "
             f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups} {self.pairs} pairs, {self.seconds:.1f} s."
         )
+
+    def _calibrated(self) -> str:
+        is_checked = self.unlabeled is not None and self.unlabeled.is_checked
+        by = f"{self.pairs} labeled pairs" if is_checked else "copies simulated from what was found"
+        first = f", {100 * self.accuracy:.0f} % of which find their origin" if self.accuracy is not None else ""
+        return f"Chosen: {self.chosen}; probabilities are calibrated on {by}{first}."
 
     def _worth(self) -> str:
         if len(self.members) < 2:

@@ -86,8 +86,10 @@ class Expectation:
         center: (d,) of the outliers, the bias left out.
     """
 
-    def __init__(self, pairs: PairedRows, signs: bool, own_units: bool, start: Start | None = None) -> None:
-        self.weights, self.signs = pairs.weights, signs
+    def __init__(
+        self, pairs: PairedRows, signs: bool, own_units: bool, start: Start | None = None, is_trusted: bool = False
+    ) -> None:
+        self.weights, self.signs, self.is_trusted = pairs.weights, signs, is_trusted
         self.middle, self.scale, among_copies = units(pairs.copies, own_units)
         if start is not None:
             self.scale = start.variant.scale.double()
@@ -171,7 +173,7 @@ class Expectation:
             if step in CENTERING_STEPS or step in TRUST_STEPS:
                 self._center_sums(state)
             parts = self._parts(state, self.step, self.beyond)
-            if step in TRUST_STEPS:
+            if step in TRUST_STEPS and not self.is_trusted:
                 state = self._ask_trust(state)
             share = self.entries.of_pairs(self.trust * self.weights)
             total = self.entries.sums_by_dimension(share)
@@ -189,7 +191,7 @@ class Expectation:
             settled = abs(likelihood - before) < TOLERANCE
             before = likelihood
             step = min((each for each in EVENTS if each > step), default=steps) if settled else step + 1
-        if not is_trial:
+        if not is_trial and not self.is_trusted:
             state = self._ask_trust(state, at_end=True)
         return state, self.trust, likelihood
 

@@ -1,13 +1,14 @@
 """The `fit` function."""
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from tqdm.auto import tqdm
 
-from ahop._checks import as_group_names, check_choice, check_count
+from ahop._checks import as_group_names, as_queries, check_choice, check_count
 from ahop._typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
@@ -19,8 +20,9 @@ from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
+from ahop.fitting.unlabeled import TRIED, learn_unlabeled
 from ahop.memory import AssociativeMemory
-from ahop.report import FitReport, Report, SolverReport
+from ahop.report import FitReport, Report, SolverReport, UnlabeledReport
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.similarities.isolated import IsolatedSimilarity
@@ -34,6 +36,8 @@ SOLVERS: dict[str, type[Solver]] = {
     "separation": SeparationSolver,
     "shrinkage": ShrinkageSolver,
 }
+# Pairs that probabilities are made of without labels, and labels that are enough for it.
+SIMULATED, CALIBRATING = 512, 48
 SIMILARITIES = ("auto", *(candidate.name for candidate in CANDIDATES))
 
 
@@ -41,6 +45,7 @@ def fit(
     memory: AssociativeMemory | RowsLike,
     *,
     pairs: Pairs | tuple[Entries, RowsLike] | None = None,
+    queries: RowsLike | None = None,
     variant: Variant | None = None,
     similarity: str | Sequence[str] | None = None,
     candidates: Sequence[Similarity | Callable[[Any, Any], Any]] = (),
@@ -57,6 +62,8 @@ def fit(
         memory: bare patterns (n, d), NaN where nothing was observed; or a memory, whose own similarity is fitted.
         pairs: (origins, copies): row of the stored pattern, and what became of it. If the patterns have labels, origins
             are labels, also where labels are whole numbers; `ahop.Pairs(rows, copies)` are rows always.
+        queries: (b, d) such as a log has them, whose origins nobody knows: what happens to copies is learned from these
+            as well, or from these alone. Where they do not stand out more than under the plain metric, that is kept.
         variant: draw pairs from this distribution instead.
         similarity: "auto", the default for bare patterns, compares what can be learned, and the metrics that
             practitioners use, on pairs whose origins were held out; takes the best, or a pool of several that does
@@ -100,8 +107,18 @@ def fit(
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
-        source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
-        report: Report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
+        if queries is not None:
+            if variant is not None or groups is not None or candidates:
+                raise InvalidTypeError("`queries` go with `pairs` alone: leave `variant`, `groups`, `candidates` out.")
+            if "auto" in names:
+                wanted = [each for each in wanted if each.name in TRIED]
+            known = None if pairs is None else PairSource(fitted, pairs, None, samples, seed, may_be_empty=True).draw()
+            report: Report = _learn_unlabeled(fitted, queries, known, wanted, seed, progress)
+        else:
+            source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
+            report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
+    elif queries is not None:
+        raise InvalidTypeError("`queries` without origins need a similarity by name, such as `similarity='auto'`.")
     else:
         report = _solve(fitted, solver, pairs, variant, groups, samples, seed, progress)
     fitted.report = replace(report, seconds=time.perf_counter() - started)
@@ -150,6 +167,58 @@ def _learn(
         separation=choice.separation,
         detector=choice.detector,
         groups=found,
+    )
+    return report
+
+
+def _learn_unlabeled(
+    memory: AssociativeMemory,
+    queries: RowsLike,
+    labeled: Pairs | None,
+    wanted: list[Candidate],
+    seed: int,
+    progress: bool,
+) -> FitReport:
+    """What queries teach, made a probability by copies that are simulated, or by the labels if there are enough."""
+    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    patterns = memory.modulation(memory.patterns)
+    with few_threads(len(asked) * patterns.shape[1]), tqdm(desc="fit", unit="fit", disable=not progress) as bar:
+
+        def told(text: str) -> None:
+            bar.set_postfix_str(text)
+            bar.update()
+
+        found = learn_unlabeled(patterns, asked, labeled, wanted, seed, told)
+        enough = labeled is not None and len(labeled) >= CALIBRATING
+        pairs = labeled if labeled is not None and enough else found.corruption.sample(patterns, SIMULATED, seed)
+        training = training_set_of(patterns, pairs, None, seed)
+        fixed = Candidate(found.name, lambda training: found.similarity, is_fixed=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # few origins are no reason to warn: nothing is learned here
+            choice = choose(training, patterns, pairs, [fixed], seed, bar)
+    report = FitReport(
+        chosen=found.name,
+        pairs=0 if labeled is None else len(labeled),
+        loss=choice.log_loss,
+        trials=choice.trials,
+        corruption=describe_corruption(found.training, (), knows_wrong_pairs=False),
+        accuracy=choice.accuracy,
+        floor=choice.separation.floor,
+        members=choice.members,
+        unlabeled=UnlabeledReport(
+            queries=len(asked),
+            labels=0 if labeled is None else len(labeled),
+            unknown=found.unknown,
+            stands_out=found.stands_out,
+            plain=found.plain,
+            is_checked=enough,
+        ),
+    )
+    memory.model = memory.model.replaced(
+        similarity=found.similarity.to(patterns.device),
+        separation=choice.separation,
+        detector=choice.detector,
+        groups={},
     )
     return report
 

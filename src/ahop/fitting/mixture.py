@@ -24,6 +24,11 @@ class Form:
     signs: bool = False
     own_units: bool = False
 
+    @property
+    def name(self) -> str:
+        bias = "bias of either sign" if self.signs else "one bias"
+        return f"{bias}, {'own units' if self.own_units else 'common units'}"
+
 
 FORMS = tuple(Form(signs, own_units) for signs in (False, True) for own_units in (False, True))
 
@@ -51,29 +56,33 @@ def fit_mixture(
     weights: Tensor | None = None,
     form: Form | None = None,
     start: MixtureFit | None = None,
+    is_trusted: bool = False,
+    steps: int = MAX_STEPS,
 ) -> MixtureFit:
     """The most likely mixture for pairs of rows (m, d); of all forms, unless one is asked for.
 
     Args:
         start: a fit to much the same pairs, whose form is kept; a few steps lead from it to this one.
+        is_trusted: the weights know already which pairs look wrong.
+        steps: at most so many.
     """
     dtype = copies.dtype
     pairs = _pairs(originals, copies, weights)
     if start is not None:
-        fitted = _fit(pairs, start.form, MAX_STEPS, start)
+        fitted = _fit(pairs, start.form, steps, is_trusted, start)
     else:
-        fitted = _best(pairs) if form is None else _fit(pairs, form, MAX_STEPS)
+        fitted = _best(pairs, is_trusted) if form is None else _fit(pairs, form, steps, is_trusted)
     return replace(fitted, variant=fitted.variant.to(dtype))
 
 
-def _best(pairs: PairedRows) -> MixtureFit:
-    return max((_fit(pairs, form, MAX_STEPS) for form in _likely_forms(pairs)), key=_worth)
+def _best(pairs: PairedRows, is_trusted: bool) -> MixtureFit:
+    return max((_fit(pairs, form, MAX_STEPS, is_trusted) for form in _likely_forms(pairs, is_trusted)), key=_worth)
 
 
-def _likely_forms(pairs: PairedRows) -> list[Form]:
+def _likely_forms(pairs: PairedRows, is_trusted: bool) -> list[Form]:
     """Those that a part of the pairs cannot tell from the best."""
     part = pairs.part(TRIAL_PAIRS, TRIAL_ENTRIES)
-    trials = [_fit(part, form, TRIAL_STEPS) for form in FORMS]
+    trials = [_fit(part, form, TRIAL_STEPS, is_trusted) for form in FORMS]
     best = max(_worth(trial) for trial in trials)
     return [trial.form for trial in trials if _worth(trial) > best - CLOSE]
 
@@ -89,9 +98,9 @@ def _pairs(originals: Tensor, copies: Tensor, weights: Tensor | None) -> PairedR
     return PairedRows(originals.double(), copies.double(), weights)
 
 
-def _fit(pairs: PairedRows, form: Form, steps: int, start: MixtureFit | None = None) -> MixtureFit:
+def _fit(pairs: PairedRows, form: Form, steps: int, is_trusted: bool, start: MixtureFit | None = None) -> MixtureFit:
     given = None if start is None else Start(start.variant, start.trust, start.wrong)
-    problem = Expectation(pairs, form.signs, form.own_units, given)
+    problem = Expectation(pairs, form.signs, form.own_units, given, is_trusted)
     state, trust, likelihood = problem.solve(steps, is_trial=steps == TRIAL_STEPS)
     middle, scale = problem.middle, problem.scale
     variant = MixtureVariant(pairs.copies.shape[1], form.signs).double()

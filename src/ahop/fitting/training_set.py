@@ -30,6 +30,7 @@ class TrainingSet:
         whole: the training that this is a part of: what it has chosen is kept, and its fits are started from.
         is_trusted: the weights know already which pairs look wrong.
         is_aligned: whether what groups add and multiply is taken off.
+        fitted: the mixture that has made the weights, if origins were inferred; else it is fitted to the pairs.
     """
 
     patterns: Tensor
@@ -40,6 +41,7 @@ class TrainingSet:
     whole: "TrainingSet | None" = field(default=None, repr=False)
     is_trusted: bool = False
     is_aligned: bool = True
+    fitted: MixtureFit | None = field(default=None, repr=False)
     _transformed: dict[str, "TrainingSet"] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -67,6 +69,8 @@ class TrainingSet:
     @cached_property
     def mixture(self) -> MixtureFit:
         pairs = self.originals, self.copies, self.weights
+        if self.fitted is not None:
+            return self.fitted
         if self.whole is None:
             return fit_mixture(*pairs)
         if len(self) < MANY_PAIRS:  # what is held out shows in a start from all, and few pairs take few steps

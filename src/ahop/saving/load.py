@@ -11,7 +11,7 @@ from ahop._labels import from_text
 from ahop.errors import FileFormatError, InvalidValueError
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
-from ahop.report import Corruption, FitReport, Member, Report, SolverReport, Trial
+from ahop.report import Corruption, FitReport, Member, Report, SolverReport, Trial, UnlabeledReport
 from ahop.saving.archive import archive_from_bytes, archive_to_bytes, read_archive
 from ahop.saving.description import describe_model
 from ahop.saving.registry import FAILURES, build, registry
@@ -76,7 +76,9 @@ def _report(given: Any) -> Report | None:
         corruption = Corruption(**{**corruption, "shifts": tuple(corruption["shifts"])})
     trials = tuple(Trial(**each) for each in fields.pop("trials"))
     members = tuple(Member(**each) for each in fields.pop("members"))
-    report = FitReport(**fields, corruption=corruption, trials=trials, members=members)
+    unlabeled = fields.pop("unlabeled", None)
+    unlabeled = None if unlabeled is None else UnlabeledReport(**unlabeled)
+    report = FitReport(**fields, corruption=corruption, trials=trials, members=members, unlabeled=unlabeled)
     str(report)  # raises if a field is no number
     return report
 

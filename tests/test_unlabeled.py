@@ -1,0 +1,118 @@
+"""Learning from queries whose origins nobody knows."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import ahop
+from ahop.errors import InvalidTypeError
+from ahop.fitting.origins import infer_origins
+from ahop.fitting.standing_out import shuffled_dimensions, standing_out
+from ahop.report import FitReport, UnlabeledReport
+from ahop.similarities import CallableSimilarity
+from tests.paper.worlds import uniform_patterns as uniform
+
+
+def damaged(count: int = 256, dimensions: int = 32, queries: int = 128, seed: int = 0) -> tuple[Tensor, ahop.Pairs]:
+    patterns = uniform(count, dimensions, seed=seed)
+    return patterns, ahop.MixedVariant(0.3, 0.3, 0.4, seed=seed).sample(patterns, queries, seed + 1)
+
+
+def hits(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> float:
+    return float((memory.recall(pairs.queries).indices[:, 0] == pairs.origins).double().mean())
+
+
+def unlabeled_report(memory: ahop.AssociativeMemory) -> UnlabeledReport:
+    assert isinstance(memory.report, FitReport)
+    assert memory.report.unlabeled is not None
+    return memory.report.unlabeled
+
+
+def test_queries_without_origins_teach_as_much_as_pairs() -> None:
+    patterns, pairs = damaged()
+    test = ahop.MixedVariant(0.3, 0.3, 0.4, seed=0).sample(patterns, 500, 77)
+    plain = hits(ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity()), test)
+    labeled = hits(ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False), test)
+    memory = ahop.fit(patterns, queries=pairs.queries, progress=False)
+    assert hits(memory, test) > plain + 0.1
+    assert hits(memory, test) > 0.97 * labeled
+    report = unlabeled_report(memory)
+    assert report.queries == 128
+    assert report.labels == 0
+    assert report.plain is not None
+    assert report.stands_out > report.plain
+    assert "no label was seen" in str(memory.report)
+
+
+def test_labels_count_beside_queries_without() -> None:
+    patterns, pairs = damaged()
+    some = ahop.Pairs(pairs.origins[:8], pairs.queries[:8])
+    found = infer_origins(patterns, pairs.queries[8:], some)
+    ours = found.pairs.queries >= 120
+    torch.testing.assert_close(found.pairs.origins[ours], some.origins)
+    assert bool((found.pairs.weights[ours] == 1).all())
+
+
+def test_the_plain_metric_is_kept_where_nothing_is_damaged() -> None:
+    patterns = uniform(256, 32)
+    queries = ahop.NoisyVariant(0.01).sample(patterns, 64, 1).queries
+    memory = ahop.fit(patterns, queries=queries, progress=False)
+    assert isinstance(memory.report, FitReport)
+    assert memory.report.chosen == "euclidean"
+
+
+def test_queries_of_no_stored_pattern_are_counted() -> None:
+    patterns, pairs = damaged(queries=140)
+    _, strangers = damaged(queries=60, seed=5)
+    found = infer_origins(patterns, torch.cat([pairs.queries, strangers.queries]))
+    assert 0.2 < found.unknown < 0.4
+
+
+def test_what_was_learned_without_labels_is_kept_in_a_file(tmp_path: Path) -> None:
+    patterns, pairs = damaged(count=64, queries=40)
+    some = ahop.Pairs(pairs.origins[:4], pairs.queries[:4])
+    memory = ahop.fit(patterns, pairs=some, queries=pairs.queries[4:], progress=False)
+    assert unlabeled_report(memory).labels == 4
+    assert "beside 4 labeled pairs" in str(memory.report)
+    memory.save(tmp_path / "memory.ahop")
+    loaded = ahop.load(tmp_path / "memory.ahop")
+    assert str(loaded.report) == str(memory.report)
+    torch.testing.assert_close(loaded.recall(pairs.queries).posterior, memory.recall(pairs.queries).posterior)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_few_queries_and_patterns_are_no_error(count: int) -> None:
+    patterns, pairs = damaged(count=max(2, count), dimensions=4, queries=count)
+    memory = ahop.fit(patterns, queries=pairs.queries, progress=False)
+    assert memory.recall(pairs.queries).indices.shape == (count, 1)
+
+
+def test_queries_are_honored_or_refused() -> None:
+    patterns, pairs = damaged(count=16, queries=4)
+    with pytest.raises(InvalidTypeError, match="`queries`"):
+        ahop.fit(patterns, queries=pairs.queries, variant=ahop.NoisyVariant(0.1), progress=False)
+    with pytest.raises(InvalidTypeError, match="`queries`"):
+        ahop.fit(ahop.AssociativeMemory(patterns), queries=pairs.queries, pairs=pairs, progress=False)
+
+
+def test_chance_does_not_stand_out() -> None:
+    """Rényi: under scores that have nothing to do with the queries, half of them lead."""
+    patterns, queries = uniform(1000, 8), uniform(500, 8, seed=1)
+    generator = torch.Generator().manual_seed(0)
+    noise = CallableSimilarity(lambda patterns, queries: torch.randn(len(queries), len(patterns), generator=generator))
+    found = standing_out(noise, patterns, queries, shuffled_dimensions(queries, 0))
+    assert abs(float(found.mean())) < 4 * float(found.std()) / 500**0.5
+    hub = CallableSimilarity(lambda patterns, queries: torch.eye(1, len(patterns)).expand(len(queries), -1))
+    assert float(standing_out(hub, patterns, queries, queries.flip(0)).mean()) == 0
+
+
+def test_copies_stand_out_by_about_the_share_that_is_found() -> None:
+    patterns, pairs = damaged(count=2000, queries=400)
+    shuffled = shuffled_dimensions(pairs.queries, 0)
+    euclidean = ahop.EuclideanSimilarity()
+    share = float(standing_out(euclidean, patterns, pairs.queries, shuffled).mean())
+    found = hits(ahop.AssociativeMemory(patterns, euclidean), pairs)
+    assert share <= found + 0.1
+    assert share > 0.1
