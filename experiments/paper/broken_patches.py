@@ -1,10 +1,7 @@
 """Retrieval of real patches whose sensor is broken: some dimensions of a query lie, and nobody says which.
 
 This is where the paper's argument for an adaptive similarity applies: a pattern should be judged by the dimensions that
-agree best. The patches are of CIFAR-10 and the damage is that of the third protocol of `tab_images`, in every query.
-
-Paper:
-    The task of [sec:mem-ret], with patterns and damage of ours.
+agree best. The task is ours: patches of CIFAR-10, and in every query the damage of the third protocol of `tab_images`.
 """
 
 import numpy as np

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from ahop import AdaptiveSimilarity
 from ahop.datasets import Images
-from ahop.fitting.losses import separation_loss
+from ahop.fitting import separation_loss
 from ahop.modulations import KernelModulation
 from ahop.nn import Hopfield, HopfieldEncoderLayer, HopfieldPooling
 from experiments.support.broken_channels import break_pictures
