@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from experiments.support.harness import Experiment, perform, table
+from experiments.support.harness import Experiment, perform, table, table_of_differences
 
 # Every experiment and where it stands.
 PLACES = {
@@ -45,6 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     print(experiment.title)
     print(table(result["rows"], [*experiment.keys, *experiment.metrics, *experiment.words]))
+    if apart := table_of_differences(result):
+        print(f"\n{apart}")
     if chosen.json:
         print(json.dumps(result))
     return 0

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from experiments.support.harness import RESULTS, Row, table
+from experiments.support.harness import RESULTS, Row, table, table_of_differences
 from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
@@ -43,8 +43,12 @@ COLUMNS: dict[str, list[str]] = {
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],
     "tab_tabular_parts": ["dataset", "model", "accuracy", "auc", "seconds"],
-    "tab_images": ["protocol", "dataset", "patterns", "model", "accuracy", "swayed", "scaling", "paper"],
-    "tab_mil": ["dataset", "model", "auc", "paper", "inner_auc"],
+    "tab_images": [
+        *("protocol", "dataset", "pictures", "epochs", "patterns", "model", "accuracy", "swayed", "scaling"),
+        *("rank_rate", "paper"),
+    ],
+    "broken_patches": ["model", "accuracy", "top1", "error", "chosen"],
+    "tab_mil": ["dataset", "model", "auc", "paper", "inner_auc", "runs"],
     "wifi": ["setting", "model", "top1", "metres", "floor", "ece", "region_ece", "ms_per_query"],
     "nir": ["pairs", "model", "top1", "ece", "ms_per_query"],
     "massbank": ["model", "top1", "top1_up_to_75", "unknown_auroc", "ms_per_query", "chosen"],
@@ -89,6 +93,8 @@ def page() -> str:
         key, values = SHOWN.get(name, ("", ()))
         shown = [row for row in result["rows"] if not key or row[key] in values]
         parts.append(table(shown, [name for name in columns if any(row.get(name) is not None for row in shown)]))
+        if apart := table_of_differences(result):
+            parts.append(apart)
     for path in sorted(RESULTS.glob("benchmark_*.json")):
         result = json.loads(path.read_text())
         parts.append(f"## {path.stem}\n\n{result['title']} `{result['command']}`")
@@ -123,7 +129,10 @@ def block(name: str) -> str | None:
         results = {task: read(task) for task in TASKS}
         return real_table(results) if any(results.values()) else None
     result = read(name)
-    return None if result is None else SUMMARIES[name](result["rows"])
+    if result is None:
+        return None
+    found = [SUMMARIES[name](result["rows"]), table_of_differences(result)]
+    return "\n\n".join(part for part in found if part)
 
 
 def read(name: str) -> Row | None:
@@ -142,7 +151,7 @@ def main() -> int:
             f"{path.relative_to(ROOT)} differs from the result files: run `python -m experiments.publish`."
             for path in stale
         ]
-        faults += [*_too_few_seeds(), *_unheld_numbers()]
+        faults += [*_too_few_runs(), *_unheld_numbers()]
         print("\n".join(faults), end="\n" if faults else "")
         return 1 if faults else 0
     for path in stale:
@@ -150,14 +159,17 @@ def main() -> int:
     return 0
 
 
-def _too_few_seeds() -> Iterator[str]:
-    """Results that say more seeds than were run."""
+def _too_few_runs() -> Iterator[str]:
+    """Results that say more seeds than were run, or lack cells: not every task of an experiment has as many seeds."""
     for name in COLUMNS:
         result = read(name)
         if result is not None:
-            seeds = len({run["cell"]["seed"] for run in result["runs"]})
+            runs, mend = result["runs"], f"run `{result['command']} --resume`."
+            seeds = len({run["cell"]["seed"] for run in runs})
             if seeds < result["seeds"]:
-                yield f"{name} says {result['seeds']} seeds and has {seeds}: run `{result['command']} --resume`."
+                yield f"{name} says {result['seeds']} seeds and has {seeds}: {mend}"
+            elif len(runs) < result.get("cells", 0):
+                yield f"{name} has {len(runs)} of its {result['cells']} cells: {mend}"
 
 
 def _unheld_numbers() -> Iterator[str]:

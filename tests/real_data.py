@@ -8,6 +8,7 @@ from ahop.errors import DataNotFoundError
 
 # In their quick form, by the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.
 NEEDED = {
+    "broken_patches": ("cifar10",),
     "imputing": ("adult", "uji_indoorloc"),
     "massbank": ("massbank_eawag",),
     "nir": ("sugarcane_nir",),

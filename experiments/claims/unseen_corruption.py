@@ -9,12 +9,12 @@ four fifths.
 from pathlib import Path
 from statistics import mean
 
-from torch import Generator, Tensor
+from torch import Tensor
 
 import ahop
 from ahop.variants import Variant
 from experiments.support.corruptions import UNSEEN, UnseenVariant
-from experiments.support.damages import REAL
+from experiments.support.damages import REAL, DamagedVariant
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
 from experiments.support.learning import learn, report_of, trials_of
@@ -30,22 +30,6 @@ QUICK_REAL = "spectra, resampled"
 NOT_HEARD = -105.0
 
 
-class _Damaged(Variant):
-    """One of `REAL`."""
-
-    handles_missing = True
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-
-    def configuration(self) -> dict[str, object]:
-        return {"name": self.name}
-
-    def corrupt(self, originals: Tensor, generator: Generator) -> Tensor:
-        return REAL[self.name].damage(originals, generator)
-
-
 def cells(seeds: int, quick: bool) -> list[Row]:
     real = [QUICK_REAL] if quick else list(REAL)
     return [{"corruption": name, "seed": seed} for seed in range(seeds) for name in (*UNSEEN, *real)]
@@ -55,7 +39,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     name, seed = cell["corruption"], cell["seed"]
     variant: Variant
     if name in REAL:
-        patterns, variant = REAL[name].patterns(seed), _Damaged(name)
+        patterns, variant = REAL[name].patterns(seed), DamagedVariant(name, REAL[name].damage)
     else:
         patterns, variant = uniform_patterns(2048, 64, seed), UnseenVariant(name, seed)
     pairs = variant.sample(patterns, 512, seed)

@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import interpolate
 
 from ahop.datasets import load_sugarcane_nir, load_uji_indoorloc
+from ahop.variants import Variant
 from experiments.support.data import mnist_patterns
 
 Damage: TypeAlias = Callable[[Tensor, Generator], Tensor]
@@ -22,6 +23,23 @@ class Real(NamedTuple):
 
     patterns: Callable[[int], Tensor]
     damage: Damage
+
+
+class DamagedVariant(Variant):
+    """A damage as a distribution of copies, whose likelihood nobody knows."""
+
+    handles_missing = True
+
+    def __init__(self, name: str, damage: Damage) -> None:
+        super().__init__()
+        self.name = name
+        self.damage = damage
+
+    def configuration(self) -> dict[str, object]:
+        return {"name": self.name}
+
+    def corrupt(self, originals: Tensor, generator: Generator) -> Tensor:
+        return self.damage(originals, generator)
 
 
 def jpeg(values: Tensor, generator: Generator) -> Tensor:

@@ -41,6 +41,7 @@ class Experiment:
         tallies: lists of counts, which are added up over seeds.
         summarize: the averaged rows -> further ones, such as a mean over settings.
         headline: all rows -> the few figures that stand beside them in the result.
+        differences: the rows of every seed, not averaged -> how far models are apart, seed by seed.
         draw: rows and a path -> a picture; None if a table says it all.
     """
 
@@ -55,6 +56,7 @@ class Experiment:
     tallies: Sequence[str] = ()
     summarize: Callable[[list[Row]], list[Row]] | None = None
     headline: Callable[[list[Row]], Row] | None = None
+    differences: Callable[[list[Row]], list[Row]] | None = None
     draw: Callable[[list[Row], Path], None] | None = None
     notes: str = ""
 
@@ -116,13 +118,8 @@ def _result(
     experiment: Experiment, places: dict[str, int], done: list[Row], quick: bool, count: int, started: float
 ) -> Row:
     done.sort(key=lambda run: places[json.dumps(run["cell"])])
-    rows = over_seeds(
-        [row for run in done for row in run["rows"]],
-        experiment.keys,
-        experiment.metrics,
-        experiment.words,
-        experiment.tallies,
-    )
+    by_seed = [row for run in done for row in run["rows"]]
+    rows = over_seeds(by_seed, experiment.keys, experiment.metrics, experiment.words, experiment.tallies)
     rows += experiment.summarize(rows) if experiment.summarize else []
     return {
         "experiment": experiment.name,
@@ -130,9 +127,11 @@ def _result(
         "command": f"python -m experiments {experiment.name}",
         "quick": quick,
         "seeds": count,
+        "cells": len(places),
         "notes": experiment.notes,
         **(experiment.headline(rows) if experiment.headline else {}),
         "rows": rows,
+        **({"differences": experiment.differences(by_seed)} if experiment.differences else {}),
         "environment": environment(),
         "seconds": round(time.perf_counter() - started, 1),
     }
@@ -181,6 +180,12 @@ def table(rows: list[Row], columns: Sequence[str]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(_cell(row, column) for column in columns) + " |" for row in rows]
     return "\n".join(lines)
+
+
+def table_of_differences(result: Row) -> str | None:
+    """How far models are apart, with a line that says how to read it; None where that was not asked."""
+    rows = result.get("differences")
+    return f"Paired by seed; *low* to *high* is the 95 % t-interval.\n\n{table(rows, list(rows[0]))}" if rows else None
 
 
 def environment() -> Row:

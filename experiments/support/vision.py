@@ -4,21 +4,27 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ahop import AdaptiveSimilarity, DotSimilarity
+from ahop import AdaptiveSimilarity
 from ahop.datasets import Images
+from ahop.fitting import separation_loss
+from ahop.modulations import KernelModulation
 from ahop.nn import Hopfield, HopfieldEncoderLayer, HopfieldPooling
+from experiments.support.broken_channels import break_pictures
+from experiments.support.settings import seed_of_test
 
 PARTS: dict[str, dict[str, Any]] = {
     "M-Hop": {},
     "K-Hop": {"modulation": "kernel"},
     "A-Hop": {"similarity": "adaptive"},
-    "distance": {"similarity": "euclidean"},
 }
-DOT_ONLY = "A-Hop, dot only"
+# What the separation loss of a kernel counts beside the loss of the classes, and how many patterns of a batch it sees.
+SPREADING, SPREAD = 0.1, 64
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,9 @@ class Recipe:
     Attributes:
         scaling: of the scores, in units of the default, one over the square root of a head's size.
         blocks: none for a single look at the patches, as the released protocol has it.
+        rank_rate: the rate of the rank weights of A-Hop, in units of that of all others.
         flips: whether pictures are mirrored at random.
+        broken: the share of patches that broken sensors saw, of all pictures, also of those to be tested on.
         pictures: at most so many to learn from.
         tests: at most so many to be tested on.
     """
@@ -41,8 +49,10 @@ class Recipe:
     rate: float
     batch: int = 128
     scaling: float = 1.0
+    rank_rate: float = 1.0
     decay: float = 0.0
     flips: bool = False
+    broken: float = 0.0
     pictures: int = 1_000_000
     tests: int = 1_000_000
 
@@ -62,17 +72,29 @@ class Data:
         """Args:
         held_out: test on training pictures that are not learned from, to choose by.
         """
-        order = torch.randperm(len(images.train), generator=torch.Generator().manual_seed(seed))
-        train, labels = torch.from_numpy(images.train)[order], torch.from_numpy(images.train_labels)[order]
-        test, test_labels = torch.from_numpy(images.test), torch.from_numpy(images.test_labels)
+        order = np.random.default_rng(seed).permutation(len(images.train))
         if held_out:
-            test, test_labels = train[-recipe.tests :], labels[-recipe.tests :]
-            train, labels = train[: -recipe.tests], labels[: -recipe.tests]
-        train, labels = train[: recipe.pictures].float(), labels[: recipe.pictures]
-        test, test_labels = test[: recipe.tests].float(), test_labels[: recipe.tests]
+            known, asked = order[: -recipe.tests][: recipe.pictures], order[-recipe.tests :]
+            test, test_labels = images.train[asked], images.train_labels[asked]
+        else:
+            known = order[: recipe.pictures]
+            test, test_labels = images.test[: recipe.tests], images.test_labels[: recipe.tests]
+        train = _seen(images.train[known], recipe, seed)
+        seen = _seen(test, recipe, seed_of_test(seed))
         center, spread = train.mean(dim=(0, 2, 3), keepdim=True), train.std(dim=(0, 2, 3), keepdim=True)
-        scaled = ((train - center) / spread, labels, (test - center) / spread, test_labels)
-        return cls(*scaled, len(images.class_names))
+        labels = torch.from_numpy(images.train_labels[known])
+        train, seen = train.sub_(center).div_(spread), seen.sub_(center).div_(spread)
+        return cls(train, labels, seen, torch.from_numpy(test_labels), len(images.class_names))
+
+
+def _seen(pictures: NDArray[np.uint8], recipe: Recipe, seed: int) -> Tensor:
+    """Values in [0, 1], as the sensors of the recipe see them."""
+    values = torch.from_numpy(pictures).float() / 255
+    if not recipe.broken:
+        return values
+    generator = Generator().manual_seed(seed)
+    parts = torch.split(values, 5000)  # all at once would take gigabytes
+    return torch.cat([break_pictures(part, recipe.patch, recipe.broken, generator) for part in parts])
 
 
 class PictureClassifier(nn.Module):
@@ -105,16 +127,39 @@ class PictureClassifier(nn.Module):
 
 def _options(model: str, recipe: Recipe) -> dict[str, Any]:
     head_size = -(-recipe.size // recipe.heads)
-    chosen = PARTS.get(model)
-    if chosen is None:
-        chosen = {"similarity": [AdaptiveSimilarity(head_size, bases=[DotSimilarity()]) for _ in range(recipe.heads)]}
-    return {"num_heads": recipe.heads, "scaling": recipe.scaling * head_size**-0.5, "dropout": 0.1, **chosen}
+    return {"num_heads": recipe.heads, "scaling": recipe.scaling * head_size**-0.5, "dropout": 0.1, **PARTS[model]}
+
+
+class Spreading:
+    """The separation loss of all kernels in a network, in the mean, of patterns that they were just given.
+
+    Patterns are taken as they are, so that kernels alone learn from it.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self.losses: list[Tensor] = []
+        for part in network.modules():
+            if isinstance(part, KernelModulation):
+                part.register_forward_hook(self._note)
+
+    def _note(self, kernel: KernelModulation, given: tuple[Tensor, ...], _: Tensor) -> None:
+        if kernel.training:
+            patterns = given[0].detach().flatten(0, -2)[:SPREAD]
+            self.losses.append(separation_loss(patterns @ kernel.kernel.mT))
+
+    def loss(self) -> Tensor:
+        """Since it was asked last; zero without kernels."""
+        losses, self.losses = self.losses, []
+        return torch.stack(losses).mean() if losses else torch.zeros(())
 
 
 def train(model: str, data: Data, recipe: Recipe, seed: int) -> PictureClassifier:
     torch.manual_seed(seed)
+    # Patterns that a softmax all but rules out have gradients so small that processors are slow with them.
+    torch.set_flush_denormal(True)
     network = PictureClassifier(model, data.train.shape[-1], data.classes, recipe)
-    optimizer = torch.optim.AdamW(network.parameters(), recipe.rate, weight_decay=recipe.decay, fused=True)
+    spreading = Spreading(network)
+    optimizer = torch.optim.AdamW(_groups(network, recipe), recipe.rate, weight_decay=recipe.decay, fused=True)
     steps = recipe.epochs * -(-len(data.train) // recipe.batch)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     network.train()
@@ -125,11 +170,22 @@ def train(model: str, data: Data, recipe: Recipe, seed: int) -> PictureClassifie
                 mirrored = torch.rand(len(batch), 1, 1, 1) < 0.5
                 pictures = torch.where(mirrored, pictures.flip(-1), pictures)
             optimizer.zero_grad()
-            cross_entropy(network(pictures), data.train_labels[batch]).backward()  # type: ignore[no-untyped-call]
+            loss = cross_entropy(network(pictures), data.train_labels[batch]) + SPREADING * spreading.loss()
+            loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
             schedule.step()
     return network.eval()
+
+
+def _groups(network: PictureClassifier, recipe: Recipe) -> list[dict[str, Any]]:
+    """Rank weights have a rate of their own, and do not decay: at zero all patterns would count the same."""
+    ranked = [
+        weight for part in network.modules() if isinstance(part, AdaptiveSimilarity) for weight in part.parameters()
+    ]
+    places = {id(weight) for weight in ranked}
+    others = [weight for weight in network.parameters() if id(weight) not in places]
+    return [{"params": others}, {"params": ranked, "lr": recipe.rank_rate * recipe.rate, "weight_decay": 0.0}]
 
 
 def classes_of(network: PictureClassifier, pictures: Tensor) -> Tensor:
