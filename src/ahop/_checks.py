@@ -96,6 +96,19 @@ def as_queries(
     return saturate(tensor, like.dtype).to(like.device)
 
 
+def as_query(query: Any, like: Patterns, dimensions: Sequence[str] | None = None) -> Queries:
+    """One query as a matrix (1, d): a row of its own, a matrix or frame of one row, or a row of a frame."""
+    if hasattr(query, "to_frame"):
+        query = query.to_frame().T
+    elif not is_frame(query):
+        rows = query if isinstance(query, Tensor) else np.asarray(query, dtype=np.float64)
+        query = rows[None] if rows.ndim == 1 else rows
+    checked = as_queries(query, like, "query", dimensions)
+    if len(checked) != 1:
+        raise ShapeError(f"`query` must be one row; got {len(checked)}. Explain one query at a time.")
+    return checked
+
+
 def as_origins(origins: Entries, count: int, patterns: int) -> Origins:
     """Row numbers of the stored patterns that `count` queries come from."""
     tensor = as_rows("origins", origins, patterns)

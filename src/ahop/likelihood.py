@@ -8,7 +8,9 @@ from ahop._checks import check_kind
 from ahop._tensors import saturate
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, Similarity, over_leading_axes
+from ahop.similarities.contributions import Contributions
 from ahop.variants.base import FactorizedVariant, Variant
+from ahop.variants.nuisance import NuisanceVariant
 
 
 @final
@@ -34,6 +36,14 @@ class LikelihoodSimilarity(Similarity):
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         return saturate(over_leading_axes(self.variant.evidence, patterns, queries))
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        """Of a nuisance, what each dimension would say alone, and how much of it moved together with others."""
+        if not isinstance(self.variant, NuisanceVariant):
+            return super().contributions(patterns, queries)
+        alone = self.variant.noise_per_dimension(patterns, queries)
+        return Contributions(alone, {"moved together": self(patterns, queries) - alone.sum(-1)})
 
 
 @final

@@ -109,6 +109,17 @@ def test_a_pair_that_shares_nothing_has_the_lowest_score(name: str, dtype: torch
 
 
 @every_one_that_understands
+@settings(max_examples=FEW)
+@given(case=gapped_problems)
+def test_contributions_with_gaps_sum_to_the_score(name: str, case: Problem) -> None:
+    similarity, known = made(name, case), ~silent(case)
+    with torch.no_grad():
+        found = similarity.contributions(case.patterns, case.queries).scores
+        expected = similarity(case.patterns, case.queries)
+    assert_close(found[known], expected[known], atol=1e-5, rtol=1e-5)
+
+
+@every_one_that_understands
 @given(case=problems)
 def test_complete_data_meets_the_formula_alone(name: str, case: Problem) -> None:
     similarity = made(name, case)

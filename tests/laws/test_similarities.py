@@ -46,6 +46,16 @@ def test_a_score_is_the_sum_over_dimensions(name: str, case: Problem) -> None:
     assert_close(similarity(case.patterns, case.queries), addends.sum(-1))
 
 
+@every_similarity
+@given(case=problems)
+def test_a_score_is_the_sum_of_its_contributions(name: str, case: Problem) -> None:
+    similarity = made(name, case)
+    with torch.no_grad():
+        found = similarity.contributions(case.patterns, case.queries)
+        assert_close(found.scores, similarity(case.patterns, case.queries), atol=1e-5, rtol=1e-5)
+    assert found.dimensions.shape == (len(case.queries), *case.patterns.shape)
+
+
 @pytest.mark.parametrize("name", DECOMPOSABLE)
 def test_the_addends_are_the_callers_to_overwrite(name: str) -> None:
     case = problem()

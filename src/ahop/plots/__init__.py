@@ -1,5 +1,6 @@
 """Pictures of what was learned. They need matplotlib: `pip install 'ahop[plots]'`."""
 
 from ahop.plots.corruption import CorruptionDisplay
+from ahop.plots.waterfall import WaterfallDisplay
 
-__all__ = ["CorruptionDisplay"]
+__all__ = ["CorruptionDisplay", "WaterfallDisplay"]

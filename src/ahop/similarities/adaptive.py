@@ -12,9 +12,10 @@ from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
+from ahop.similarities.contributions import Contributions
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
-from ahop.similarities.footprint import FootprintSimilarity, have_kernel, weighed_by_rank
+from ahop.similarities.footprint import FootprintSimilarity, by_rank, have_kernel, weighed_by_rank
 
 
 def default_bases() -> list[DecomposableSimilarity]:
@@ -64,6 +65,12 @@ class AdaptiveSimilarity(LinearSimilarity):
         return weighed_by_rank(self._bases(), rank_weights, patterns, queries)
 
     partial = forward
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        terms = zip(self.betas, self._parts(), strict=True)
+        found = [by_rank(part.base, beta * part.coefficients, patterns, queries) for beta, part in terms]
+        return Contributions(torch.stack(found).sum(0), {})
 
     @override
     def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:

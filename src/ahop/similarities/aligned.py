@@ -9,6 +9,7 @@ from typing_extensions import override
 from ahop._checks import check_count, check_kind
 from ahop._typing import Indices, Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
+from ahop.similarities.contributions import Contributions
 
 
 @final
@@ -42,6 +43,10 @@ class AlignedSimilarity(Similarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         return self.base.partial(patterns, self.aligned(queries))
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        return self.base.contributions(patterns, self.aligned(queries))
 
     @override
     def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:

@@ -14,6 +14,7 @@ from ahop._missing import filled, holds_nan, observed, shared_dimensions
 from ahop._tensors import all_finite, lowest, saturate
 from ahop._typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
 from ahop.errors import UnsupportedError
+from ahop.similarities.contributions import Contributions
 
 Formula: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
@@ -58,6 +59,10 @@ class Similarity(Component, ABC):
         if has_gaps:
             return scores.masked_fill(shared_dimensions(patterns, queries) == 0, lowest(scores.dtype))
         return scores
+
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        """What makes each score: dimensions, where these are added up, and what only the whole vector says."""
+        return Contributions.of_whole(type(self).__name__, self(patterns, queries), patterns.shape[-1])
 
     def rows(self, indices: Indices | slice) -> "Similarity":
         """The similarity for some of the stored patterns only. The same object, unless it knows patterns one by one."""
@@ -108,6 +113,10 @@ class DecomposableSimilarity(Similarity):
         values = self.per_dimension(filled(patterns), filled(queries)) * mask
         mean = values.sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp_min(1)
         return torch.lerp(mean, values, mask)  # exact at both ends
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        return Contributions(self.addends(patterns, queries), {})
 
     def rule_for(self, patterns: Patterns, queries: Queries) -> Formula:
         """The cheaper of the two that is right for this data and any part of it: for those who walk it in blocks."""

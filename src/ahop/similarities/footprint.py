@@ -13,6 +13,7 @@ from ahop.kernels.footprints import footprint_scores, serves
 from ahop.kernels.ranked import ranked_scores
 from ahop.kernels.sorting import sort_ascending_
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
+from ahop.similarities.contributions import Contributions
 
 
 def footprint(base: DecomposableSimilarity, patterns: Patterns, queries: Queries) -> PerDimension:
@@ -54,6 +55,10 @@ class FootprintSimilarity(LinearSimilarity):
         return weighed_by_rank([self.base], rank_weights_of(self.weights).unsqueeze(0), patterns, queries)
 
     partial = forward
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        return Contributions(by_rank(self.base, self.coefficients, patterns, queries), {})
 
     @override
     def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
@@ -116,6 +121,13 @@ def weighed_by_rank(
         return footprint_scores(names, rank_weights, patterns, asked)
     grouped = footprint_scores(names, rank_weights, patterns.flatten(0, -3), asked.flatten(0, -4))
     return grouped.view(*patterns.shape[:-2], *grouped.shape[1:])
+
+
+def by_rank(base: DecomposableSimilarity, rank_weights: Tensor, patterns: Patterns, queries: Queries) -> PerDimension:
+    """What each dimension adds, (b, n, d): its similarity times the weight (d,) or (n, d) of the rank that it has."""
+    values = base.addends(patterns, queries)
+    ranks = values.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    return values * rank_weights.to(values).expand_as(values).gather(-1, ranks)
 
 
 def rank_weights_of(subspace_weights: Tensor) -> Tensor:

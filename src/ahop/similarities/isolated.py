@@ -13,7 +13,8 @@ from ahop.errors import ShapeError
 from ahop.kernels.ranked import ranked_scores
 from ahop.similarities.adaptive import check_bases
 from ahop.similarities.base import DecomposableSimilarity, Similarity
-from ahop.similarities.footprint import rank_weights_of
+from ahop.similarities.contributions import Contributions
+from ahop.similarities.footprint import by_rank, rank_weights_of
 
 
 @final
@@ -54,6 +55,11 @@ class IsolatedSimilarity(Similarity):
         return torch.stack(scores).sum(0)
 
     partial = forward
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        terms = zip(self._bases(), rank_weights_of(self.weights), strict=True)
+        return Contributions(torch.stack([by_rank(base, u, patterns, queries) for base, u in terms]).sum(0), {})
 
     @override
     def rows(self, indices: Indices | slice) -> "IsolatedSimilarity":

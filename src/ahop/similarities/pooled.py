@@ -12,6 +12,7 @@ from ahop._tensors import lowest, saturate
 from ahop._typing import Indices, Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import Similarity
+from ahop.similarities.contributions import Contributions
 
 
 @final
@@ -53,6 +54,20 @@ class PooledSimilarity(Similarity):
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         return self.combined(member(patterns, queries) for member in self.parts())
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        """Of all members together. One that lacks evidence for a pair is told as a whole, by what it counts there."""
+        found = Contributions(patterns.new_zeros(len(queries), *patterns.shape), {})
+        for name, weight, member in zip(self.names, self.weights, self.parts(), strict=True):
+            scores = member(patterns, queries)
+            filled_in, _ = worst_for_unknown(scores)
+            if bool((filled_in == scores).all()):
+                of_member = member.contributions(patterns, queries).named(name)
+            else:
+                of_member = Contributions.of_whole(name, filled_in, patterns.shape[-1])
+            found = found + of_member.scaled(weight.to(scores))
+        return found
 
     def combined(self, scores: Iterable[Scores]) -> Scores:
         """The scores of the pool from those of its members, which may come one by one."""

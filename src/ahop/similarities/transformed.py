@@ -7,6 +7,7 @@ from typing_extensions import override
 from ahop._checks import check_kind
 from ahop._typing import Indices, Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
+from ahop.similarities.contributions import Contributions
 from ahop.transforms.base import Transform
 
 
@@ -33,6 +34,14 @@ class TransformedSimilarity(Similarity):
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         return self.base(self.transform(patterns), self.transform(queries))
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        """By dimension where the transform keeps these apart, as their number tells."""
+        stored, asked = self.transform(patterns), self.transform(queries)
+        if stored.shape[-1] != patterns.shape[-1]:
+            return super().contributions(patterns, queries)
+        return self.base.contributions(stored, asked)
 
     @override
     def rows(self, indices: Indices | slice) -> "TransformedSimilarity":

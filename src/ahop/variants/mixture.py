@@ -26,6 +26,8 @@ FAR = 1e18
 EXPONENT = 80.0
 # Sums of exponentials below this have lost digits in float32.
 LEAST_SUM = 1e-30
+# Standard deviations within which an entry may have been kept.
+KEPT_WITHIN = 6.0
 # Queries of which less was observed are walked entry by entry.
 LISTED = 0.5
 # Small enough for the inner caches: each block is walked several times.
@@ -145,6 +147,16 @@ class MixtureVariant(FactorizedVariant):
         values = _log_one_plus_([exponent], True) if in_range else softplus(exponent)
         values = values + alone.unsqueeze(-2) * seen.unsqueeze(-3)
         return values + self.missingness.evidence_per_dimension(patterns, queries)
+
+    def kept_probability(self, originals: Queries, queries: Queries) -> Queries:
+        """How likely each entry of a copy (b, d) was kept, given its original (b, d), and is no outlier.
+
+        Nothing was kept that is so far off that noise has never been seen to go there, nor outliers.
+        """
+        asked, worth, _ = self._of_queries(queries)
+        deviation, shift = asked - self._of_patterns(originals)[0], self._shift_in_stds(queries.dtype)
+        kept = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
+        return torch.sigmoid(worth + kept).where(kept > -0.5 * KEPT_WITHIN**2 - log(2), 0)
 
     @override
     def paired_evidence(self, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing_extensions import override
 from ahop._blocks import blocks
 from ahop._checks import check_count
 from ahop._tensors import saturate
-from ahop._typing import Patterns, PerQuery, Queries, Scores
+from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
 from ahop.errors import ShapeError
 from ahop.variants.base import Variant
 
@@ -93,6 +93,12 @@ class NuisanceVariant(Variant):
             for rows in blocks(len(queries), 8 * numbers)
         ]
         return saturate(torch.cat(scores), patterns.dtype) if scores else patterns.new_empty(0, count)
+
+    def noise_per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        r"""$-\tfrac12 (x_i - \xi_i - b_i)^2 / s_i^2$, (b, n, d): as if dimensions moved alone; 0 where not observed."""
+        moved = queries - self.bias.to(queries)
+        deviation = (moved.unsqueeze(-2) - patterns.unsqueeze(-3)) / self.std.to(queries)
+        return (-0.5 * deviation.square()).nan_to_num(0.0)
 
     def log_background(self, queries: Queries) -> PerQuery:
         r"""$\log \mathcal N\bigl(x; c + b, \mathrm{diag}(s^2 + \mathrm{spread}^2) + A A^\top\bigr)$: of no pattern.
