@@ -21,7 +21,7 @@ class WaterfallDisplay:
     Example:
         >>> memory = ahop.AssociativeMemory([[0.0, 1.0], [1.0, 0.0]])
         >>> WaterfallDisplay.from_explanation(memory.explain([0.1, 0.9])).bars[0].name
-        'dimension 0'
+        'dimension 1'
     """
 
     explanation: Explanation
