@@ -126,7 +126,7 @@ def explain(
     if log_prior is not None:
         wholes[PRIOR] = float(log_prior[0].double() - log_prior[1].double())
     bars += [Bar(name, size, _side(size)) for name, size in wholes.items()]
-    scores = similarity(patterns, query)
+    scores = found.scores
     weighed = scores if log_prior is None else with_prior(scores, log_prior, model.separation)
     log_odds, posterior = _log_odds(model, ranked, weighed)
     doubt = log_odds - sum(bar.log_odds for bar in bars)

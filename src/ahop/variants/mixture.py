@@ -26,6 +26,8 @@ FAR = 1e18
 EXPONENT = 80.0
 # Sums of exponentials below this have lost digits in float32.
 LEAST_SUM = 1e-30
+# Fewer values are looked up among the population all at once.
+FEW_VALUES = 1 << 12
 # Standard deviations within which an entry may have been kept.
 KEPT_WITHIN = 6.0
 # Queries of which less was observed are walked entry by entry.
@@ -153,7 +155,7 @@ class MixtureVariant(FactorizedVariant):
 
         Nothing was kept that is so far off that noise has never been seen to go there, nor outliers.
         """
-        asked, worth, _ = self._of_queries(queries)
+        asked, worth = self._kept_or_not(queries, _at_observed(self._log_outliers, queries))
         deviation, shift = asked - self._of_patterns(originals)[0], self._shift_in_stds(queries.dtype)
         kept = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
         return torch.sigmoid(worth + kept).where(kept > -0.5 * KEPT_WITHIN**2 - log(2), 0)
@@ -177,13 +179,16 @@ class MixtureVariant(FactorizedVariant):
 
         A value that was not observed is worth nothing, which spares the pairs a mask.
         """
-        unseen = torch.isnan(queries)
-        std = self.std.to(queries.dtype)
         outliers, marginal = (_at_observed(each, queries) for each in (self._log_outliers, self._log_marginal))
+        return *self._kept_or_not(queries, outliers), (outliers - marginal).masked_fill(torch.isnan(queries), 0)
+
+    def _kept_or_not(self, queries: Queries, outliers: Tensor) -> tuple[Tensor, Tensor]:
+        """Places in standard deviations, and how much a match there is worth beside an outlier."""
+        unseen, std = torch.isnan(queries), self.std.to(queries.dtype)
         queries = filled(queries)
         worth = self._log_kept_rate(queries.dtype) - std.log() - 0.5 * log(2 * pi) - outliers
         place = queries if self.signs else queries - self.bias.to(queries.dtype)
-        return place / std, worth.masked_fill(unseen, -FAR), (outliers - marginal).masked_fill(unseen, 0)
+        return place / std, worth.masked_fill(unseen, -FAR)
 
     def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
         """Places in standard deviations, too far away to match anything where not observed; and where observed."""
@@ -225,6 +230,11 @@ class MixtureVariant(FactorizedVariant):
     def _sum_of_bumps(self, values: Tensor, columns: Tensor) -> Tensor:
         places, stds = self._population(values.dtype)
         bias = self.bias.to(values.dtype)
+        if values.numel() <= FEW_VALUES:  # all bumps at once: for few values, calls take longer than what they do
+            shifts = torch.stack([bias, -bias] if self.signs else [bias], dim=-1)[columns].unsqueeze(-1)
+            inverse = (1 / stds)[columns].unsqueeze(-2)
+            bumps = (values[..., None, None] - places[columns].unsqueeze(-2) - shifts).mul_(inverse)
+            return bumps.square_().mul_(-0.5).exp_().mul_(inverse).sum(-1).mean(-1)
         total = torch.zeros_like(values)
         for shift in (bias, -bias) if self.signs else (bias,):
             for place, std in zip((places + shift.unsqueeze(-1)).mT, stds.mT, strict=True):
