@@ -64,7 +64,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     test = variant.sample(patterns, 1000, seed_of_test(seed))
     limit = ceiling(patterns, variant, test)
     isolated = ahop.AssociativeMemory(patterns, IsolatedSimilarity(count, DIMENSIONS))
-    adam = ahop.fitting.AdamSolver(epochs=20 if quick else 100, learning_rate=0.05)
+    adam = ahop.fitting.AdamSolver(epochs=5 if quick else 100, learning_rate=0.05)
     models = {
         "shared weights": ahop.fit(ahop.zoo.a_hop(patterns), pairs=pairs, progress=False),
         "own weights": ahop.fit(isolated, pairs=pairs, solver=adam, progress=False),

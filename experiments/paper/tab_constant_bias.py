@@ -23,13 +23,13 @@ def run(cell: Row, quick: bool) -> list[Row]:
     difficulty, seed = cell["difficulty"], cell["seed"]
     patterns = uniform_patterns(2048, 64, seed)
     variant = ahop.MixedVariant(difficulty, difficulty, difficulty, signs="constant", seed=seed)
-    pairs = variant.sample(patterns, 400 if quick else 1000, seed=10_000 + seed)
+    pairs = variant.sample(patterns, 200 if quick else 1000, seed=10_000 + seed)
     limit = ceiling(patterns, variant, pairs)
-    samples = 512 if quick else 1024
+    samples = 256 if quick else 1024
     unified = ahop.AssociativeMemory(patterns, ahop.similarities.UnifiedSimilarity(64))
     models = {
         "M-Hop": ahop.zoo.m_hop(patterns),
-        "K2-Hop": k2_hop(patterns, variant, seed, epochs=30 if quick else 200),
+        "K2-Hop": k2_hop(patterns, variant, seed, epochs=10 if quick else 200),
         "A-Hop": a_hop(patterns, variant, seed, samples),
         "Unified": ahop.fit(unified, variant=variant, samples=samples, seed=seed, progress=False),
     }
