@@ -8,10 +8,10 @@ from torch import Tensor
 
 import ahop
 from ahop.errors import InvalidTypeError
+from ahop.fitting.agreement import agreement
 from ahop.fitting.origins import infer_origins
-from ahop.fitting.standing_out import shuffled_dimensions, standing_out
 from ahop.report import FitReport, UnlabeledReport
-from ahop.similarities import CallableSimilarity
+from ahop.similarities import CallableSimilarity, DebiasedSimilarity
 from tests.paper.worlds import uniform_patterns as uniform
 
 
@@ -42,7 +42,7 @@ def test_queries_without_origins_teach_as_much_as_pairs() -> None:
     assert report.queries == 128
     assert report.labels == 0
     assert report.plain is not None
-    assert report.stands_out > report.plain
+    assert report.agreement > report.plain
     assert "no label was seen" in str(memory.report)
 
 
@@ -97,22 +97,25 @@ def test_queries_are_honored_or_refused() -> None:
         ahop.fit(ahop.AssociativeMemory(patterns), queries=pairs.queries, pairs=pairs, progress=False)
 
 
-def test_chance_does_not_stand_out() -> None:
-    """Rényi: under scores that have nothing to do with the queries, half of them lead."""
-    patterns, queries = uniform(1000, 8), uniform(500, 8, seed=1)
+def test_halves_do_not_agree_by_chance_nor_on_what_is_close_to_everything() -> None:
+    patterns, queries = uniform(300, 8), uniform(300, 8, seed=1)
     generator = torch.Generator().manual_seed(0)
     noise = CallableSimilarity(lambda patterns, queries: torch.randn(len(queries), len(patterns), generator=generator))
-    found = standing_out(noise, patterns, queries, shuffled_dimensions(queries, 0))
-    assert abs(float(found.mean())) < 4 * float(found.std()) / 500**0.5
+    found = agreement(noise, patterns, queries)
+    assert abs(float(found.mean())) < 4 * float(found.std()) / 300**0.5
     hub = CallableSimilarity(lambda patterns, queries: torch.eye(1, len(patterns)).expand(len(queries), -1))
-    assert float(standing_out(hub, patterns, queries, queries.flip(0)).mean()) == 0
+    assert float(agreement(hub, patterns, queries).abs().max()) == 0
 
 
-def test_copies_stand_out_by_about_the_share_that_is_found() -> None:
-    patterns, pairs = damaged(count=2000, queries=400)
-    shuffled = shuffled_dimensions(pairs.queries, 0)
-    euclidean = ahop.EuclideanSimilarity()
-    share = float(standing_out(euclidean, patterns, pairs.queries, shuffled).mean())
-    found = hits(ahop.AssociativeMemory(patterns, euclidean), pairs)
-    assert share <= found + 0.1
-    assert share > 0.1
+@pytest.mark.parametrize("count", [500, 5000])
+def test_halves_agree_more_the_more_is_found(count: int) -> None:
+    patterns, pairs = damaged(count=count, queries=200)
+    shift = torch.zeros(32, dtype=torch.float64)
+    found = []
+    for off in (0.0, 0.5, 1.0):
+        moved = DebiasedSimilarity(ahop.EuclideanSimilarity(), 32).double()
+        moved.bias.copy_(shift + off * (pairs.queries - patterns[pairs.origins]).median(0).values)
+        hit = float((moved(patterns, pairs.queries).argmax(-1) == pairs.origins).double().mean())
+        found.append((hit, float(agreement(moved, patterns, pairs.queries).mean())))
+    assert found == sorted(found)
+    assert found[-1][1] > found[0][1] + 0.05

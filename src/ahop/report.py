@@ -138,25 +138,25 @@ class UnlabeledReport:
         queries: how many there were.
         labels: how many pairs with a known origin there were beside them.
         unknown: about the share of the queries that come from no stored pattern.
-        stands_out: about the share of held-out queries whose origin comes first, told without labels,
-        plain: and under the plain metric.
+        agreement: how far two halves of held-out queries name the same pattern, beyond chance,
+        plain: and how far under the plain metric.
         is_checked: whether there were enough labels to check probabilities by them.
     """
 
     queries: int
     labels: int
     unknown: float
-    stands_out: float
+    agreement: float
     plain: float | None
     is_checked: bool
 
     def __str__(self) -> str:
         seen = f"beside {self.labels} labeled pairs" if self.labels else "no label was seen"
-        beside = "" if self.plain is None else f", {100 * self.plain:.0f} % under the plain metric"
+        beside = "" if self.plain is None else f", in {100 * max(0.0, self.plain):.0f} % under the plain metric"
         unknown = f", about {100 * self.unknown:.0f} % of no stored pattern" if self.unknown > 0.005 else ""
         return (
-            f"Learned from {self.queries} queries, {seen}{unknown}. About {100 * max(0.0, self.stands_out):.0f} % of "
-            f"held-out queries clearly stand out{beside}."
+            f"Learned from {self.queries} queries, {seen}{unknown}. Halves of held-out queries, asked alone, agree in "
+            f"{100 * max(0.0, self.agreement):.0f} % of the cases beyond chance{beside}."
         )
 
 

@@ -63,7 +63,7 @@ def fit(
         pairs: (origins, copies): row of the stored pattern, and what became of it. If the patterns have labels, origins
             are labels, also where labels are whole numbers; `ahop.Pairs(rows, copies)` are rows always.
         queries: (b, d) such as a log has them, whose origins nobody knows: what happens to copies is learned from these
-            as well, or from these alone. Where they do not stand out more than under the plain metric, that is kept.
+            as well, or from these alone. Where their halves do not agree more than under the plain metric, it is kept.
         variant: draw pairs from this distribution instead.
         similarity: "auto", the default for bare patterns, compares what can be learned, and the metrics that
             practitioners use, on pairs whose origins were held out; takes the best, or a pool of several that does
@@ -209,7 +209,7 @@ def _learn_unlabeled(
             queries=len(asked),
             labels=0 if labeled is None else len(labeled),
             unknown=found.unknown,
-            stands_out=found.stands_out,
+            agreement=found.agreement,
             plain=found.plain,
             is_checked=enough,
         ),

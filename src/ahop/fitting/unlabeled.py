@@ -8,10 +8,10 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from ahop.fitting.agreement import agreement
 from ahop.fitting.candidates import Candidate
 from ahop.fitting.mixture import Form, MixtureFit
 from ahop.fitting.origins import Inference, OriginProblem, SoftPairs, infer_origins
-from ahop.fitting.standing_out import shuffled_dimensions, standing_out
 from ahop.fitting.training_set import TrainingSet
 from ahop.model import Model
 from ahop.scoring import rank
@@ -39,16 +39,16 @@ TAUGHT_BY_DISTANCE = ("additive",)
 
 @dataclass(frozen=True)
 class Judgment:
-    """How far queries that were held out stand out under one similarity.
+    """How far halves of held-out queries agree under one similarity.
 
     Attributes:
-        stands_out: about the share of the queries whose origin comes first, beyond chance.
+        agreement: the mean, see `agreement`.
         ahead: of the plain metric, in standard errors.
         behind: the best, in standard errors.
     """
 
     name: str
-    stands_out: float
+    agreement: float
     ahead: float
     behind: float
 
@@ -73,13 +73,13 @@ class Unlabeled:
     unknown: float
 
     @property
-    def stands_out(self) -> float:
-        return next(each.stands_out for each in self.judgments if each.name == self.name)
+    def agreement(self) -> float:
+        return next(each.agreement for each in self.judgments if each.name == self.name)
 
     @property
     def plain(self) -> float | None:
         """The same under the plain metric, if that was asked for."""
-        return next((each.stands_out for each in self.judgments if each.name == PLAIN), None)
+        return next((each.agreement for each in self.judgments if each.name == PLAIN), None)
 
 
 @torch.no_grad()
@@ -91,7 +91,7 @@ def learn_unlabeled(
     seed: int,
     told: Told = lambda text: None,
 ) -> Unlabeled:
-    """The similarity under which held-out queries stand out most; the plain one, unless it is clearly beaten.
+    """The similarity under which halves of held-out queries agree most; the plain one, unless it is clearly beaten.
 
     Args:
         labeled: pairs whose origins are known, which count fully.
@@ -105,7 +105,7 @@ def learn_unlabeled(
         rises.append(_rise(OriginProblem(patterns, asked), inference.mixture))
         for name, similarity in _learned(wanted, _taught(problem, inference)).items():
             told(f"judge {name}")
-            judged.setdefault(name, []).append(_judge(similarity, patterns, asked, labeled, seed))
+            judged.setdefault(name, []).append(_judge(similarity, patterns, asked, labeled))
     judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()})
     chosen = _preferred(judgments, wanted, _ahead(torch.cat(rises), None))
     told("fit to all queries")
@@ -127,9 +127,10 @@ def _halves(queries: Tensor, seed: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _taught(problem: OriginProblem, inference: Inference) -> dict[str, TrainingSet]:
-    """Soft pairs: as the mixture infers them, and as the distance does under which queries stand out more."""
-    asked = problem.patterns, problem.queries, shuffled_dimensions(problem.queries, 0)
-    worth = {name: float(standing_out(base(), *asked).mean()) for name, base in DISTANCES.items()}
+    """Soft pairs: as the mixture infers them, and as the distance does under which halves agree more."""
+    worth = {
+        name: float(agreement(base(), problem.patterns, problem.queries).mean()) for name, base in DISTANCES.items()
+    }
     near = problem.expect(problem.by_distance(DISTANCES[max(worth, key=worth.__getitem__)]()), 1.0)
     return {
         INFERRED: _training(problem, inference.pairs, inference.mixture),
@@ -151,9 +152,9 @@ def _learned(wanted: Sequence[Candidate], taught: dict[str, TrainingSet]) -> dic
     }
 
 
-def _judge(similarity: Similarity, patterns: Tensor, queries: Tensor, labeled: Pairs | None, seed: int) -> Tensor:
-    """How far each query stands out, (b,); of those with a label, whether it is found."""
-    found = standing_out(similarity, patterns, queries, shuffled_dimensions(queries, seed))
+def _judge(similarity: Similarity, patterns: Tensor, queries: Tensor, labeled: Pairs | None) -> Tensor:
+    """How far halves of each query agree, (b,); of those with a label, whether it is found."""
+    found = agreement(similarity, patterns, queries)
     if labeled is None:
         return found
     hits = similarity(patterns, labeled.queries).argmax(-1) == labeled.origins
@@ -167,7 +168,7 @@ def _judgments(judged: dict[str, Tensor]) -> tuple[Judgment, ...]:
         Judgment(name, float(values.mean()), _ahead(values, plain), _ahead(best, values))
         for name, values in judged.items()
     ]
-    return tuple(sorted(found, key=lambda each: -each.stands_out))
+    return tuple(sorted(found, key=lambda each: -each.agreement))
 
 
 def _ahead(values: Tensor, others: Tensor | None) -> float:
@@ -190,9 +191,9 @@ def _rise(problem: OriginProblem, mixture: MixtureFit) -> Tensor:
 
 
 def _preferred(judgments: Sequence[Judgment], wanted: Sequence[Candidate], rise: float) -> str:
-    """Of those that stand out as much as the best within chance, the first that is clearly ahead of the plain metric.
+    """Of those under which halves agree as much as under the best, within chance, the first that clearly beats plain.
 
-    The mixture is so too where the evidence clearly rises, by so many standard errors, and it does not stand out less.
+    The mixture does so too where the evidence clearly rises, by so many standard errors, and halves agree no less.
     """
     if all(each.name != PLAIN for each in judgments):
         return judgments[0].name
