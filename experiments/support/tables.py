@@ -53,6 +53,7 @@ FAITHFUL: dict[str, Any] = {
     "intervals": None,
     "embedding": None,
     "n_members": 1,
+    "n_row_memories": 0,
     "loss": "squared",
     "weight_decay": 0.0,
     "max_epochs": 30,
@@ -175,12 +176,12 @@ def contenders() -> dict[str, Contender]:
         "ahop": Contender(
             ours,
             {
-                "model__intervals": [8, 16, 32],
-                "model__learning_rate": [2e-3, 3e-3, 5e-3],
-                "model__weight_decay": [0.03, 0.1, 0.3],
+                "model__intervals": [8, 16],
+                "model__learning_rate": [2e-3, 3e-3],
+                "model__weight_decay": [0.1, 0.3],
                 "model__similarity": ["euclidean", "dot"],
             },
-            {"model__n_members": 8},
+            {"model__n_members": 2, "model__n_row_memories": 2},
         ),
     }
 
@@ -194,7 +195,8 @@ def ours(words: list[int], numbers: list[int], seed: int, **changed: Any) -> Pip
         ],
         sparse_threshold=0,
     )
-    model = PrototypeClassifier(**{"n_members": 1, "random_state": seed, "n_jobs": 1, **changed})
+    usual = {"n_members": 1, "n_row_memories": 0, "random_state": seed, "n_jobs": 1}
+    model = PrototypeClassifier(**{**usual, **changed})
     return Pipeline([("columns", columns), ("model", model)])
 
 
