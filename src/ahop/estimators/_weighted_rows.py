@@ -1,7 +1,7 @@
 """Rows of a table with their classes, each once, and how much each counts."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,5 +41,5 @@ def distinct(
     joined = np.column_stack([rows, codes])
     _, first, places = np.unique(joined, axis=0, return_index=True, return_inverse=True)
     places = places.ravel()
-    together = np.bincount(places, weights, minlength=len(first))
+    together: NDArray[Any] = np.bincount(places, weights, minlength=len(first))
     return WeightedRows(rows[first], codes[first], together), places

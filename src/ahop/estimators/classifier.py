@@ -320,8 +320,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _coordinates(self, X: Any) -> Iterator[Tensor]:
         """Blocks of rows as the networks see them."""
-        kept = len(self._kept.rows) if self.n_row_memories else 0
-        bytes_each = 64 * (X.shape[1] + self.n_prototypes) + 16 * kept
+        bytes_each = 64 * (X.shape[1] + self.n_prototypes) + 16 * len(self._kept.rows)
         for part in blocks(X.shape[0], bytes_each):
             yield self.columns_.apply(dense(X[part]).astype(np.float64))
 
