@@ -70,7 +70,7 @@ plt.show()
 # similarity sorts them by how well a row and a prototype agree, and each rank has a weight. So the picture can also
 # tell at which ranks the decision was made, for the distance and for the inner product.
 
-added = {"intervals": None, "embedding": None, "n_members": 1, "learn_prototypes": False}
+added = {"intervals": None, "embedding": None, "n_members": 1, "n_row_memories": 0, "learn_prototypes": False}
 classify = PrototypeClassifier(24, similarity="adaptive", init="kmeans", loss="squared", random_state=0, **added)
 classify.set_params(learning_rate=0.01, max_epochs=60)
 paper = Pipeline([("encode", encode), ("classify", classify)]).fit(train, known)

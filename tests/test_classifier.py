@@ -25,13 +25,14 @@ PAPER: dict[str, Any] = {
     "intervals": None,
     "embedding": None,
     "n_members": 1,
+    "n_row_memories": 0,
     "loss": "squared",
 }
 
 
 @parametrize_with_checks(
     [
-        PrototypeClassifier(16, n_members=2, embedding=16, hidden=32),
+        PrototypeClassifier(16, n_members=2, n_row_memories=1, embedding=16, hidden=32),
         PrototypeClassifier(8, **PAPER, max_epochs=40, batch_size=64, learning_rate=1e-2),
     ]
 )
@@ -109,8 +110,26 @@ def test_columns_are_cut_where_the_classes_change() -> None:
     model.fit(np.column_stack([value, noise, constant]), value > 0.3)
     assert isinstance(model.columns_, CutColumns)
     cuts = model.columns_.cuts
-    np.testing.assert_allclose(cuts[0], [-1, 0.3, 1], atol=0.01)
-    assert len(cuts[2]) == 1
+    np.testing.assert_allclose(cuts[0], [-1, 0.3], atol=0.01)
+    assert len(cuts[2]) == 0
+
+
+def test_a_coordinate_is_a_step_at_its_cut() -> None:
+    value = np.linspace(-1, 1, 500)
+    model = PrototypeClassifier(4, intervals=2, n_members=1, max_epochs=1).fit(value[:, None], value > 0.3)
+    steps = model.columns_.apply(np.array([[-1.0], [0.0], [0.5]])).numpy()
+    np.testing.assert_array_equal(steps[:, 1:], [[0, 0], [1, 0], [1, 1]])
+
+
+def test_ten_steps_are_enough() -> None:
+    """The warm-up would be one step long then, and the schedule divides by one less."""
+    X, y = load_breast_cancer(return_X_y=True)
+    PrototypeClassifier(4, n_members=1, batch_size=len(X), max_epochs=10, random_state=0).fit(X, y)
+
+
+def test_the_number_of_row_memories_is_checked() -> None:
+    with pytest.raises(InvalidValueError, match="n_row_memories"):
+        PrototypeClassifier(n_row_memories=-1).fit([[0.0], [1.0]], [0, 1])
 
 
 def test_more_rows_are_learned_by_partial_fit() -> None:

@@ -20,11 +20,19 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ahop.errors import InvalidTypeError, ShapeError
 from ahop.estimators import PrototypeClassifier, PrototypeDisplay
+from ahop.estimators._prototypes import PrototypeNetwork
+from ahop.estimators._row_memory import RowMemory
 
 matplotlib.use("Agg")
 COLUMNS = ["alcohol", "ash", "hue", "proline", "flavanoids"]
 EMBEDDED: dict[str, Any] = {"n_members": 3, "embedding": 6, "hidden": 8}
-ADAPTIVE: dict[str, Any] = {"similarity": "adaptive", "intervals": None, "embedding": None, "n_members": 2}
+ADAPTIVE: dict[str, Any] = {
+    "similarity": "adaptive",
+    "intervals": None,
+    "embedding": None,
+    "n_members": 2,
+    "n_row_memories": 0,
+}
 FORMS = [EMBEDDED, ADAPTIVE, {**EMBEDDED, "similarity": "adaptive"}, {**ADAPTIVE, "similarity": "kernel"}]
 
 
@@ -52,10 +60,13 @@ class Slowly:
 
     def __init__(self, model: PrototypeClassifier, row: Any) -> None:
         coordinates = model.columns_.apply(np.asarray(row, dtype=np.float64))
-        self.members: list[Any] = [member.double() for member in model.network_.members]
         self.coordinates = coordinates.double()
+        members = [member.double() for member in model.network_.members]
+        self.members: list[Any] = [member for member in members if isinstance(member, PrototypeNetwork)]
+        memories = [member for member in members if isinstance(member, RowMemory)]
+        self.votes = [member(self.coordinates)[0].softmax(-1).detach().numpy() for member in memories]
         self.scores = [member.likeness(self.coordinates)[0].detach().numpy() for member in self.members]
-        self.chosen = int(np.mean([self.probabilities(place) for place in range(len(self.members))], axis=0).argmax())
+        self.chosen = int(np.mean(self.said({}), axis=0).argmax())
 
     def probabilities(self, place: int, scores: Any = None) -> NDArray[np.float64]:
         scores = self.scores[place] if scores is None else scores
@@ -69,9 +80,11 @@ class Slowly:
         answer: NDArray[np.float64] = odds / odds.sum()
         return answer
 
+    def said(self, changed: dict[int, Any]) -> list[NDArray[np.float64]]:
+        return [self.probabilities(place, changed.get(place)) for place in range(len(self.members))] + self.votes
+
     def log_odds(self, changed: dict[int, Any]) -> float:
-        said = [self.probabilities(place, changed.get(place)) for place in range(len(self.members))]
-        share = np.mean(said, axis=0)[self.chosen]
+        share = np.mean(self.said(changed), axis=0)[self.chosen]
         return float(np.log(share) - np.log1p(-share))
 
     def effects(self) -> list[float]:

@@ -26,6 +26,7 @@ from xgboost import XGBClassifier
 from ahop import datasets
 from ahop.estimators import PrototypeClassifier
 from experiments.support.harness import Row
+from experiments.support.table_peers import installed, peer
 
 TABLES: dict[str, Callable[..., datasets.Table]] = {
     "Adult": datasets.load_adult,
@@ -53,6 +54,7 @@ FAITHFUL: dict[str, Any] = {
     "intervals": None,
     "embedding": None,
     "n_members": 1,
+    "n_row_memories": 0,
     "loss": "squared",
     "weight_decay": 0.0,
     "max_epochs": 30,
@@ -68,7 +70,7 @@ class Contender:
 
     Attributes:
         build: (columns in words, columns of numbers, seed) -> a pipeline.
-        space: names of its arguments -> values to try.
+        space: names of its arguments -> values to try; empty if it comes with its defaults.
         settled: arguments that are dear and change little: tuned without them, fitted with them.
     """
 
@@ -126,7 +128,7 @@ def means(rows: list[Row]) -> list[Row]:
 
 
 def contenders() -> dict[str, Contender]:
-    """Those of the paper's table, two strong plain ones, and ours."""
+    """Those of the paper's table, two strong plain ones, ours, and networks of others if they are installed."""
     forest: Space = {"model__max_features": [0.2, 0.4, 0.7], "model__min_samples_leaf": [1, 2, 4, 8, 16]}
     boosted: Space = {"model__learning_rate": [0.02, 0.04, 0.08], "model__max_depth": [3, 4, 5, 6, 8]}
     faithful: Space = {
@@ -175,13 +177,14 @@ def contenders() -> dict[str, Contender]:
         "ahop": Contender(
             ours,
             {
-                "model__intervals": [8, 16, 32],
-                "model__learning_rate": [2e-3, 3e-3, 5e-3],
-                "model__weight_decay": [0.03, 0.1, 0.3],
+                "model__intervals": [8, 16],
+                "model__learning_rate": [2e-3, 3e-3],
+                "model__weight_decay": [0.1, 0.3],
                 "model__similarity": ["euclidean", "dot"],
             },
-            {"model__n_members": 8},
+            {"model__n_members": 2, "model__n_row_memories": 2},
         ),
+        **{name: Contender(peer(name), {}) for name in installed()},
     }
 
 
@@ -194,7 +197,8 @@ def ours(words: list[int], numbers: list[int], seed: int, **changed: Any) -> Pip
         ],
         sparse_threshold=0,
     )
-    model = PrototypeClassifier(**{"n_members": 1, "random_state": seed, "n_jobs": 1, **changed})
+    usual = {"n_members": 1, "n_row_memories": 0, "random_state": seed, "n_jobs": 1}
+    model = PrototypeClassifier(**{**usual, **changed})
     return Pipeline([("columns", columns), ("model", model)])
 
 

@@ -35,13 +35,14 @@ class StandardColumns:
 
 @dataclass(frozen=True)
 class CutColumns:
-    """Each column is cut into intervals; a coordinate says how much of its interval lies below the value.
+    """Each column is cut into intervals; a coordinate is one if the value lies above its cut, else zero.
 
-    So a straight line over the coordinates is a curve over the column, bent where the classes change. Where nothing was
-    observed they are what they are on average; a column that had gaps has one coordinate more, which is one there.
+    So a straight line over the coordinates is a staircase over the column, with steps where the classes change. Where
+    nothing was observed they are what they are on average; a column that had gaps has one coordinate more, which is
+    one there.
 
     Attributes:
-        cuts: of each column, in rising order, its least and largest value included; one if it is constant.
+        cuts: of each column, in rising order, its least value first; none if it is constant.
         usual: of each column, the means of its coordinates.
         gaps: (d,), whether anything was missing.
     """
@@ -54,7 +55,7 @@ class CutColumns:
         parts = [np.zeros((len(rows), 1))]  # a table of constant columns has coordinates too
         for column, cuts, usual, had_gaps in zip(rows.T, self.cuts, self.usual, self.gaps, strict=True):
             missing = np.isnan(column)[:, None]
-            parts.append(np.where(missing, usual, _shares_below(column, cuts)))
+            parts.append(np.where(missing, usual, _above(column, cuts)))
             if had_gaps:
                 parts.append(missing)
         return _single(np.hstack(parts))
@@ -83,16 +84,16 @@ def cut_columns(
             found = tree.fit(_narrowed(column[seen, None]), codes[seen], weights[seen]).tree_
             inner = found.threshold[found.feature >= 0]
             values = np.unique(np.concatenate([values[:1], np.clip(inner, values[0], values[-1]), values[-1:]]))
-        cuts.append(values)
+        cuts.append(values[:-1])
         usual.append(
-            np.average(_shares_below(column[seen], values), axis=0, weights=weights[seen]) if seen.any() else values
+            np.average(_above(column[seen], values[:-1]), axis=0, weights=weights[seen]) if seen.any() else values
         )
     return CutColumns(tuple(cuts), tuple(usual), np.asarray(np.isnan(rows).any(0)))
 
 
-def _shares_below(column: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each interval between cuts, how much lies below the values, (n, intervals)."""
-    return np.clip((column[:, None] - cuts[:-1]) / np.diff(cuts), 0, 1)
+def _above(column: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which values lie above which cuts, (n, cuts)."""
+    return np.asarray(column[:, None] > cuts)
 
 
 def _narrowed(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,5 +1,7 @@
 """The networks that classify by likeness to prototypes."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -58,7 +60,7 @@ class PrototypeNetwork(nn.Module):
 class Committee(nn.Module):
     """Networks that learn alone and answer together: logarithms of the mean of their probabilities."""
 
-    def __init__(self, members: list[PrototypeNetwork]) -> None:
+    def __init__(self, members: Sequence[nn.Module]) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
 

@@ -43,7 +43,9 @@ def passes(
     learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learned, learning_rate, weight_decay=weight_decay, fused=True)
     steps = epochs * -(-count // batch_size)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, steps, pct_start=WARM_UP)
+    # The schedule divides by the steps of the warm-up less one.
+    warm_up = 2 / steps if WARM_UP * steps == 1 else WARM_UP
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, steps, pct_start=warm_up)
     for epoch in range(epochs):
         order = torch.randperm(count, generator=generator)
         for batch in (order[start : start + batch_size] for start in range(0, count, batch_size)):

@@ -1,4 +1,4 @@
-"""Classification by likeness to prototypes."""
+"""Classification by likeness to prototypes, and to the rows themselves."""
 
 from collections.abc import Iterator
 from numbers import Real
@@ -20,9 +20,11 @@ from ahop._checks import check_choice, check_count, check_kind, check_not_negati
 from ahop.errors import InvalidValueError, ShapeError
 from ahop.estimators._columns import CutColumns, StandardColumns, cut_columns, standard_columns
 from ahop.estimators._prototypes import SIMILARITIES, Committee, PrototypeNetwork
+from ahop.estimators._row_memory import RowMemory
 from ahop.estimators._threads import threads
 from ahop.estimators._training import losses, passes, usual_batch
 from ahop.estimators._validation import SEEDS, by_name, checked_rows, dense
+from ahop.estimators._weighted_rows import WeightedRows, distinct
 
 # Rows among which those that stand for the prototypes are looked for.
 SHOWN = 10_000
@@ -35,14 +37,14 @@ ROWS: dict[str, Any] = {
 
 
 class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Rows are compared with learned prototypes; how alike they are to each decides the class.
+    """Rows are compared with learned prototypes, and with the rows of the training; what they are alike to decides.
 
     NaN means "not observed" and needs no imputer. Numbers need no scaler; categories want a one-hot encoder before.
 
     Paper:
         Its classifier is `PrototypeClassifier(similarity="adaptive", init="kmeans", learn_prototypes=False,
-        intervals=None, embedding=None, n_members=1, loss="squared")`, which has the loss [eqn:class-loss] and none of
-        what was added.
+        intervals=None, embedding=None, n_members=1, n_row_memories=0, loss="squared")`, which has the loss
+        [eqn:class-loss] and none of what was added.
 
     Args:
         n_prototypes: how many each member has; fewer if there are fewer rows.
@@ -50,10 +52,12 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             matrix for an inner product.
         intervals: into how many each column is cut, where the classes change; None standardizes columns instead.
         embedding: how many coordinates to learn for the comparison; None compares the columns themselves.
-        n_members: networks that learn alone, and whose probabilities are averaged.
+        n_members: networks with prototypes. They learn alone, and their probabilities are averaged.
+        n_row_memories: networks that keep all rows in place of prototypes, each of which votes for its class; they are
+            members too. They cost more than the others, the more the more rows there are; zero for none.
         init: where the prototypes start: at rows of the data, or at centers of clusters.
         learn_prototypes: whether they move from there.
-        hidden: units between the similarities and the classes.
+        hidden: units between the similarities to prototypes and the classes.
         loss: "squared" is the paper's.
         learning_rate: of AdamW at its highest; it rises for a tenth of the steps and falls along a cosine.
         weight_decay: pull of all weights towards zero.
@@ -83,7 +87,8 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         similarity: Literal["adaptive", "euclidean", "dot", "kernel"] = "euclidean",
         intervals: int | None = 16,
         embedding: int | None = 64,
-        n_members: int = 8,
+        n_members: int = 2,
+        n_row_memories: int = 2,
         init: Literal["sample", "kmeans"] = "sample",
         learn_prototypes: bool = True,
         hidden: int = 128,
@@ -91,7 +96,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 3e-3,
         weight_decay: float = 0.1,
         batch_size: int | None = None,
-        max_epochs: int = 20,
+        max_epochs: int = 10,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         progress: bool = False,
@@ -101,6 +106,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.intervals = intervals
         self.embedding = embedding
         self.n_members = n_members
+        self.n_row_memories = n_row_memories
         self.init = init
         self.learn_prototypes = learn_prototypes
         self.hidden = hidden
@@ -123,21 +129,21 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        rows, codes, weights = self._distinct(X, y, sample_weight)
-        if len(np.unique(codes)) < 2:
+        given = self._given(X, y, sample_weight)
+        if len(np.unique(given.codes)) < 2:
             raise InvalidValueError(
-                f"PrototypeClassifier needs rows of at least two classes; got {len(np.unique(codes))} class. "
+                f"PrototypeClassifier needs rows of at least two classes; got {len(np.unique(given.codes))} class. "
                 "Check `y`, and that `sample_weight` is not zero for all but one class."
             )
         with threads(self.n_jobs):
-            self._start(rows, codes, weights)
-            self._train(rows, codes, weights, self.max_epochs)
-            self._look_up_prototypes(rows)
+            self._start(given)
+            self._train(given, self.max_epochs)
+            self._look_up_prototypes(given.rows)
         self.n_iter_ = self.max_epochs
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """One pass over more rows, at a learning rate that is held.
+        """One pass over more rows, at a learning rate that is held. Memories of rows keep them beside the earlier ones.
 
         Args:
             classes: all there will ever be; needed in the first call, which also decides on columns and prototypes.
@@ -152,12 +158,12 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidValueError(
                 f"`y` has classes that the first call did not name: {unknown.tolist()}. Pass all of them as `classes`."
             )
-        rows, codes, weights = self._distinct(X, y, sample_weight)
+        given = self._given(X, y, sample_weight)
         with threads(self.n_jobs):
             if is_first:
-                self._start(rows, codes, weights)
-            self._train(rows, codes, weights, epochs=1, falling=False)
-            self._look_up_prototypes(rows)
+                self._start(given)
+            self._train(given, epochs=1, falling=False)
+            self._look_up_prototypes(given.rows)
         self.n_iter_ = 1 if is_first else self.n_iter_ + 1
         return self
 
@@ -190,6 +196,8 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("intervals", "embedding", "batch_size"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
+        if self.n_row_memories != 0:
+            check_count("n_row_memories", self.n_row_memories)
         check_choice("similarity", self.similarity, tuple(SIMILARITIES))
         check_choice("init", self.init, ("kmeans", "sample"))
         check_choice("loss", self.loss, ("log", "squared"))
@@ -211,43 +219,35 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return False
 
-    def _distinct(
-        self, X: Any, y: NDArray[Any], sample_weight: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64]]:
-        """Each row once with the weight of all its like, in an order of its own: three copies are a weight of three."""
+    def _given(self, X: Any, y: NDArray[Any], sample_weight: Any) -> WeightedRows:
         weights = _weights(sample_weight, X.shape[0])
         present = weights > 0
-        rows, codes, weights = (
-            dense(X).astype(np.float64)[present],
-            np.searchsorted(self.classes_, y[present]),
-            weights[present],
-        )
-        joined = np.column_stack([rows, codes])
-        _, first, places = np.unique(joined, axis=0, return_index=True, return_inverse=True)
-        together: NDArray[Any] = np.bincount(places.ravel(), weights, minlength=len(first))
-        return rows[first], codes[first], together
+        codes = np.searchsorted(self.classes_, y[present])
+        given, _ = distinct(dense(X).astype(np.float64)[present], codes, weights[present])
+        return given
 
-    def _start(self, rows: NDArray[np.float64], codes: NDArray[np.intp], weights: NDArray[np.float64]) -> None:
+    def _start(self, given: WeightedRows) -> None:
         """Columns, prototypes and networks before anything is learned."""
+        rows, weights = given.rows, given.weights
         self.columns_: StandardColumns | CutColumns = (
             standard_columns(rows, weights)
             if self.intervals is None
-            else cut_columns(rows, codes, weights, self.intervals)
+            else cut_columns(rows, given.codes, weights, self.intervals)
         )
         random = check_random_state(self.random_state)
         coordinates = self.columns_.apply(rows).nan_to_num(0.0).numpy()
+        classes, width = len(self.classes_), coordinates.shape[1]
         self._generator_state = Generator().manual_seed(int(random.randint(SEEDS))).get_state()
+        self._kept = WeightedRows(rows[:0], given.codes[:0], weights[:0])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(random.randint(SEEDS)))
             starts = [self._first_prototypes(coordinates, weights, random) for _ in range(self.n_members)]
-            self.network_ = Committee(
-                [
-                    PrototypeNetwork(
-                        start, self.similarity, self.embedding, self.hidden, len(self.classes_), self.learn_prototypes
-                    )
-                    for start in starts
-                ]
-            )
+            with_prototypes = [
+                PrototypeNetwork(start, self.similarity, self.embedding, self.hidden, classes, self.learn_prototypes)
+                for start in starts
+            ]
+            with_rows = [RowMemory(width, self.embedding, classes) for _ in range(self.n_row_memories)]
+            self.network_ = Committee([*with_prototypes, *with_rows])
 
     def _first_prototypes(
         self, coordinates: NDArray[np.float32], weights: NDArray[np.float64], random: np.random.RandomState
@@ -259,31 +259,34 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chosen = random.choice(len(coordinates), count, replace=False, p=weights / weights.sum())
         return torch.from_numpy(coordinates[chosen])
 
-    def _train(
-        self,
-        rows: NDArray[np.float64],
-        codes: NDArray[np.intp],
-        weights: NDArray[np.float64],
-        epochs: int,
-        falling: bool = True,
-    ) -> None:
-        coordinates, classes = self.columns_.apply(rows), torch.from_numpy(codes)
-        shares = torch.from_numpy(weights / weights.mean()).float()
+    def _train(self, given: WeightedRows, epochs: int, falling: bool = True) -> None:
+        coordinates, classes, weights = self._tensors(given)
+        shares = weights / weights.mean()
+        memories = [member for member in self.network_.members if isinstance(member, RowMemory)]
+        if memories:
+            self._kept, places = self._kept.joined(given)
+            kept, numbers = self._tensors(self._kept), torch.from_numpy(places)
         generator = Generator()
         generator.set_state(self._generator_state)
+
+        def said(member: Any, batch: Tensor) -> Tensor:
+            if isinstance(member, RowMemory):
+                return member.without_themselves(numbers[batch], *kept, generator)
+            logits: Tensor = member(coordinates[batch])
+            return logits
+
         bar = tqdm(total=epochs * len(self.network_.members), desc="fit", disable=not self.progress)
         with bar:
             for member in self.network_.members:
 
                 def loss_of(batch: Tensor, member: Any = member) -> Tensor:
-                    each = losses(self.loss, member(coordinates[batch]), classes[batch])
-                    return (each * shares[batch]).mean()
+                    return (losses(self.loss, said(member, batch), classes[batch]) * shares[batch]).mean()
 
                 for _ in passes(
                     member,
                     loss_of,
-                    len(rows),
-                    self.batch_size or usual_batch(len(rows)),
+                    len(coordinates),
+                    self.batch_size or usual_batch(len(coordinates)),
                     epochs,
                     self.learning_rate,
                     self.weight_decay,
@@ -291,7 +294,14 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     falling,
                 ):
                     bar.update()
+        for memory in memories:
+            memory.store(*kept)
         self._generator_state = generator.get_state()
+
+    def _tensors(self, given: WeightedRows) -> tuple[Tensor, Tensor, Tensor]:
+        """Coordinates, numbers of classes and weights, as the networks see them."""
+        coordinates = self.columns_.apply(given.rows)
+        return coordinates, torch.from_numpy(given.codes), torch.from_numpy(given.weights).float()
 
     def _look_up_prototypes(self, rows: NDArray[np.float64]) -> None:
         members = [member for member in self.network_.members if isinstance(member, PrototypeNetwork)]
@@ -310,7 +320,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _coordinates(self, X: Any) -> Iterator[Tensor]:
         """Blocks of rows as the networks see them."""
-        bytes_each = 64 * (X.shape[1] + self.n_prototypes)
+        bytes_each = 64 * (X.shape[1] + self.n_prototypes) + 16 * len(self._kept.rows)
         for part in blocks(X.shape[0], bytes_each):
             yield self.columns_.apply(dense(X[part]).astype(np.float64))
 

@@ -16,7 +16,8 @@ from ahop._blocks import blocks
 from ahop._checks import check_count, check_kind
 from ahop._optional import pyplot
 from ahop.errors import ShapeError
-from ahop.estimators._prototypes import PrototypeNetwork
+from ahop.estimators._prototypes import Committee, PrototypeNetwork
+from ahop.estimators._row_memory import RowMemory
 from ahop.estimators._threads import threads
 from ahop.estimators._validation import checked_rows
 from ahop.estimators.classifier import PrototypeClassifier
@@ -107,9 +108,8 @@ class PrototypeDisplay:
         if len(names) != len(row):
             raise ShapeError(f"`feature_names` must be {len(row)}, one for each column; got {len(names)}.")
         chosen = int(classifier.predict_proba(X).argmax())
-        members = [member for member in classifier.network_.members if isinstance(member, PrototypeNetwork)]
         with threads(classifier.n_jobs), torch.no_grad():
-            decision = _Decision(members, classifier.columns_.apply(row[None]), chosen)
+            decision = _Decision(classifier.network_, classifier.columns_.apply(row[None]), chosen)
             effects, ranks = decision.effects_of_prototypes(), decision.effects_of_ranks()
         predicted = classifier.classes_[chosen]
         display = cls(
@@ -180,12 +180,16 @@ class PrototypeDisplay:
 class _Decision:
     """What the members of a committee say of one row, and what they would say."""
 
-    def __init__(self, members: list[PrototypeNetwork], row: Tensor, chosen: int) -> None:
-        self.members, self.row, self.chosen = members, row, chosen
-        self.scores = [member.likeness(row).double() for member in members]
+    def __init__(self, committee: Committee, row: Tensor, chosen: int) -> None:
+        self.members = [member for member in committee.members if isinstance(member, PrototypeNetwork)]
+        self.row, self.chosen = row, chosen
+        self.scores = [member.likeness(row).double() for member in self.members]
         # In double precision, as one of a thousand prototypes moves little.
-        self.deciders = [deepcopy(nn.Sequential(member.norm, member.head)).double() for member in members]
+        self.deciders = [deepcopy(nn.Sequential(member.norm, member.head)).double() for member in self.members]
         self.said = [self._said(place, scores) for place, scores in enumerate(self.scores)]
+        # Memories of rows have their say too, and no prototype changes it.
+        memories = [member for member in committee.members if isinstance(member, RowMemory)]
+        self.said += [member(row).double().log_softmax(-1) for member in memories]
         self.log_odds = float(self._log_odds(self.said))
 
     def likeness(self) -> NDArray[np.float64]:
