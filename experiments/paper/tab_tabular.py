@@ -82,10 +82,10 @@ EXPERIMENT = Experiment(
         f"rows, the best two again on {MORE_ROWS}, or all there are; the winner is fitted to all training rows. M-, "
         "K2- and A-Hop are the paper's classifier; `ahop` is `PrototypeClassifier` with what was added to it, tuned "
         "with one member that has prototypes. `seconds` is tuning, fitting and answering on one thread. TabM and "
-        "RealMLP have their published defaults and no search, as each fit takes minutes; TabPFN is left out, as its "
-        "weights could not be had. What was added first was worked out on the split of seed 0, whose test rows were "
-        "seen then; steps and memories of rows on inner splits of the training rows of seeds 0 and 3, when the figures "
-        "of the form before them were known for all seeds. The paper does not say which of its figures are accuracies "
-        "and which are areas; it has 35 features of Vaccine, there are 32 here."
+        "RealMLP, if they are there, have their published defaults and no search, as each fit takes minutes; TabPFN is "
+        "left out, as its weights could not be had. What was added first was worked out on the split of seed 0, whose "
+        "test rows were seen then; steps and memories of rows on inner splits of the training rows of seeds 0 and 3, "
+        "when the figures of the form before them were known for all seeds. The paper does not say which of its "
+        "figures are accuracies and which are areas; it has 35 features of Vaccine, there are 32 here."
     ),
 )

@@ -5,6 +5,7 @@ when to stop, and takes minutes on one thread. A run that is resumed where pytab
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,13 +25,11 @@ def installed() -> tuple[str, ...]:
 
 def peer(name: str) -> Callable[[list[int], list[int], int], Pipeline]:
     def build(words: list[int], numbers: list[int], seed: int) -> Pipeline:
-        import pytabkit
-
         # Gaps among numbers are refused; they become the mean, and a column that says where they were.
         filled = SimpleImputer(add_indicator=True, keep_empty_features=True)
         columns = ColumnTransformer([("words", "passthrough", words), ("numbers", filled, numbers)])
         frame = FunctionTransformer(_frame, kw_args={"words": len(words)})
-        model = getattr(pytabkit, PEERS[name])(device="cpu", random_state=seed, n_threads=1)
+        model = getattr(import_module("pytabkit"), PEERS[name])(device="cpu", random_state=seed, n_threads=1)
         return Pipeline([("columns", columns), ("frame", frame), ("model", model)])
 
     return build
