@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ahop.fitting.fit import fit
     from ahop.indexes.build import index
     from ahop.liftings.lift import lift
+    from ahop.policies import policy
     from ahop.stores.create import create_store
     from ahop.stores.store import open_store
 
@@ -94,6 +95,7 @@ __all__ = [
     "nn",
     "open_store",
     "plots",
+    "policy",
     "posteriors",
     "preprocessing",
     "report",
@@ -111,6 +113,7 @@ _LATER = {
     "fit": "ahop.fitting.fit",
     "index": "ahop.indexes.build",
     "lift": "ahop.liftings.lift",
+    "policy": "ahop.policies",
     "create_store": "ahop.stores.create",
     "open_store": "ahop.stores.store",
 }

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, overload
+from typing import Any, Generic, Protocol, overload, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._checks import same_kind
+from ahop._checks import check_kind, same_kind
 from ahop._typing import Kind, NotTensor, RowsLike
+from ahop.decisions import Decisions, Policy, confidence_of, decided, q_values
 from ahop.posteriors import Answers, ClassMass, PerStored, expected, mass_of
 
 
+@runtime_checkable
 class Recaller(Protocol):
     """Whatever recalls: a memory, an index, a store, a cluster, a client. What one cannot do, it refuses."""
 
@@ -81,6 +83,31 @@ class Recall(Generic[Kind]):
         found = mass_of(self._answers(), classes)
         precision = torch.as_tensor(self.posterior).dtype
         return ClassMass(found.classes, self._kept(found.mass.to(precision)), found.best)
+
+    @property
+    def confidence(self) -> Kind:
+        """How likely each first answer is right, (b,): its posterior, times how likely the origin is stored at all."""
+        return self._kept(self._confidence())
+
+    def q_values(self) -> Kind:
+        """The share of wrong first answers to expect if this one and all that are as sure are accepted, (b,)."""
+        return self._kept(q_values(self._confidence()))
+
+    def decide(self, policy: Policy) -> Decisions:
+        """What to do with each answer: accept it, ask a person, or take the query for one of no stored pattern.
+
+        Args:
+            policy: of `ahop.policy`. For sets, recall as many answers as a set may have.
+        """
+        indices = torch.as_tensor(self.indices).cpu()
+        names = indices.tolist() if self.labels is None else self.labels.tolist()
+        posterior = torch.as_tensor(self.posterior).detach().cpu().where(indices >= 0, 0)
+        unknown = None if self.unknown is None else torch.as_tensor(self.unknown).detach().cpu()
+        return decided(check_kind("policy", policy, Policy), posterior, unknown, names)
+
+    def _confidence(self) -> Tensor:
+        unknown = None if self.unknown is None else torch.as_tensor(self.unknown).detach().cpu()
+        return confidence_of(torch.as_tensor(self.posterior).detach().cpu(), unknown)
 
     def _answers(self) -> Answers:
         indices, posterior = torch.as_tensor(self.indices).cpu(), torch.as_tensor(self.posterior).detach().cpu()

@@ -1,0 +1,129 @@
+"""What is done with answers: accept, ask a person, or say that the origin is not stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lgamma, log
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+# Halvings of the interval that a bound lies in.
+HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of cases, and between which values it lies, with the confidence that was asked for."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """From where on an answer is accepted; `print` it for what it promises.
+
+    Attributes:
+        accept_from: the confidence from which an answer is accepted: its posterior, times how likely the origin of the
+            query is stored at all.
+        unknown_from: how likely a query must come from no stored pattern to be called unknown.
+        set_from: the posterior from which an answer belongs to the set; None if no coverage was asked for.
+        promise: what was asked for, in words.
+        accepted: how many queries it will accept.
+    """
+
+    accept_from: float
+    unknown_from: float = 0.5
+    set_from: float | None = None
+    promise: str = ""
+    accepted: Share | None = None
+
+    def __str__(self) -> str:
+        rate = "" if self.accepted is None else f" It will accept {self.accepted} of the queries."
+        return f"{self.promise}: answers are accepted from a confidence of {self.accept_from:.4f} on.{rate}"
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What to do with each answer of a batch.
+
+    Attributes:
+        actions: (b,) "accept", "ask" a person, or "unknown": the query comes from no stored pattern.
+        confidence: (b,) that the first answer is right.
+        sets: the answers that may be right, for each query; None if no coverage was asked for.
+    """
+
+    actions: NDArray[Any]
+    confidence: NDArray[Any]
+    sets: tuple[tuple[object, ...], ...] | None = None
+
+
+def decided(policy: Policy, posterior: Tensor, unknown: Tensor | None, names: Sequence[Sequence[object]]) -> Decisions:
+    """Args:
+    posterior: (b, k) of the answers.
+    unknown: (b,) how likely each query comes from none of them.
+    names: of the answers, their labels or rows, (b, k).
+    """
+    confidence = confidence_of(posterior, unknown)
+    actions = np.where(confidence.numpy() >= policy.accept_from, "accept", "ask")
+    if unknown is not None:
+        actions = np.where(unknown.double().numpy() >= policy.unknown_from, "unknown", actions)
+    sets = None
+    if policy.set_from is not None:
+        kept = posterior.double() >= policy.set_from
+        rows = zip(names, kept.tolist(), strict=True)
+        sets = tuple(tuple(name for name, is_in in zip(*row, strict=True) if is_in) for row in rows)
+    return Decisions(actions, confidence.numpy(), sets)
+
+
+def confidence_of(posterior: Tensor, unknown: Tensor | None) -> Tensor:
+    """How likely the first answer is right, (b,): it must be the right one of those stored, and one must be."""
+    first = posterior[:, 0].double() if posterior.shape[1] else posterior.new_zeros(len(posterior)).double()
+    return first if unknown is None else first * (1 - unknown.double())
+
+
+def q_values(confidence: Tensor) -> Tensor:
+    """Of each answer, the share of wrong ones to expect if it and all that are as sure are accepted, (b,)."""
+    order = confidence.argsort(descending=True, stable=True)
+    expected = (1 - confidence[order]).cumsum(0) / torch.arange(1, len(order) + 1, dtype=torch.float64)
+    found = torch.empty_like(expected)
+    found[order] = expected.flip(0).cummin(0).values.flip(0)
+    return found
+
+
+def upper_bound(errors: int, count: int, confidence: float) -> float:
+    """The largest rate of errors under which so few of so many are no surprise (Clopper and Pearson, one side)."""
+    if errors >= count:
+        return 1.0
+    low, high = errors / count, 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _at_most(errors, count, middle) > 1 - confidence else (low, middle)
+    return high
+
+
+def is_bounded(errors: int, count: int, rate: float, confidence: float) -> bool:
+    """Whether the upper bound is at most this rate."""
+    return errors < count and _at_most(errors, count, rate) <= 1 - confidence
+
+
+def share_of(hits: int, count: int, confidence: float) -> Share:
+    """With bounds on both sides, each with half of the doubt."""
+    side = 1 - (1 - confidence) / 2
+    return Share(hits / max(1, count), 1 - upper_bound(count - hits, count, side), upper_bound(hits, count, side))
+
+
+def _at_most(errors: int, count: int, rate: float) -> float:
+    """The probability of at most so many errors of so many at this rate."""
+    if rate <= 0 or rate >= 1:
+        return float(rate <= 0 or errors >= count)
+    each = torch.arange(errors + 1, dtype=torch.float64)
+    terms = each * log(rate) + (count - each) * log(1 - rate) - torch.lgamma(each + 1) - torch.lgamma(count - each + 1)
+    return float((torch.logsumexp(terms, 0) + lgamma(count + 1)).exp())

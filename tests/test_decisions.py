@@ -1,0 +1,109 @@
+"""Acting on answers: what is promised holds, and what cannot be promised is refused."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from torch import Tensor
+
+import ahop
+from ahop.decisions import Policy, q_values, upper_bound
+from ahop.errors import InvalidTypeError, InvalidValueError
+from tests.paper.worlds import uniform_patterns
+
+VARIANT = ahop.MixedVariant(0.3, 0.3, 0.3)
+
+
+@cache
+def memory() -> ahop.AssociativeMemory:
+    return ahop.fit(uniform_patterns(300, 24), variant=VARIANT, samples=400, similarity="mixture", progress=False)
+
+
+def pairs(count: int, seed: int) -> ahop.Pairs:
+    return VARIANT.sample(memory().patterns, count, seed)
+
+
+def strangers(count: int, seed: int) -> Tensor:
+    return VARIANT.sample(uniform_patterns(300, 24, seed=99), count, seed).queries
+
+
+@pytest.mark.parametrize(("errors", "count"), [(0, 1), (0, 100), (3, 100), (50, 100), (99, 100), (7, 7), (20, 5000)])
+def test_a_bound_is_that_of_clopper_and_pearson(errors: int, count: int) -> None:
+    expected = scipy.stats.beta.ppf(0.95, errors + 1, count - errors) if errors < count else 1.0
+    assert upper_bound(errors, count, 0.95) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("precision", [0.9, 0.97])
+def test_accepted_answers_are_as_often_right_as_promised(precision: float) -> None:
+    mixed = strangers(200, 3)
+    policy = ahop.policy(memory(), pairs(1000, 2), precision=precision, strangers=mixed)
+    test, others = pairs(2000, 4), strangers(400, 5)
+    answer = memory().recall(torch.cat([test.queries, others]), k=1)
+    right = torch.cat([answer.indices[:2000, 0] == test.origins, torch.zeros(400, dtype=torch.bool)]).numpy()
+    accepted = answer.decide(policy).actions == "accept"
+    assert accepted.sum() > 200
+    assert right[accepted].mean() > precision - 0.015
+    assert policy.accepted is not None
+    assert policy.accepted.low < policy.accepted.value < policy.accepted.high
+    assert "are right" in str(policy)
+
+
+def test_strangers_are_let_in_as_seldom_as_promised() -> None:
+    policy = ahop.policy(memory(), pairs(500, 2), false_accept=0.02, strangers=strangers(1000, 3))
+    answer = memory().recall(strangers(2000, 5), k=1)
+    assert (answer.confidence.numpy() >= policy.accept_from).mean() < 0.03
+    with pytest.raises(InvalidTypeError, match="strangers="):
+        ahop.policy(memory(), pairs(500, 2), false_accept=0.02)
+
+
+def test_sets_hold_the_origin_as_often_as_promised() -> None:
+    policy = ahop.policy(memory(), pairs(1000, 2), coverage=0.95)
+    test = pairs(2000, 4)
+    sets = memory().recall(test.queries, k=64).decide(policy).sets
+    assert sets is not None
+    held = np.mean([origin in answers for origin, answers in zip(test.origins.tolist(), sets, strict=True)])
+    assert 0.93 < held < 0.975
+    assert np.mean([len(answers) for answers in sets]) < 32
+
+
+def test_costs_are_weighed() -> None:
+    policy = ahop.policy(memory(), pairs(50, 2), costs={"wrong": 20, "ask": 1})
+    assert policy.accept_from == pytest.approx(0.95)
+    with pytest.raises(InvalidValueError, match="less for asking"):
+        ahop.policy(memory(), pairs(50, 2), costs={"wrong": 1, "ask": 20})
+
+
+def test_what_so_few_pairs_cannot_promise_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="at least 299 are needed"):
+        ahop.policy(memory(), pairs(100, 2), precision=0.99)
+    with pytest.raises(InvalidValueError, match="cannot be promised"):
+        ahop.policy(ahop.AssociativeMemory(memory().patterns), pairs(600, 2), precision=0.99)
+    with pytest.raises(InvalidValueError, match="at least 19 are needed"):
+        ahop.policy(memory(), pairs(10, 2), coverage=0.95)
+    with pytest.raises(InvalidTypeError, match="Give one of"):
+        ahop.policy(memory(), pairs(10, 2), coverage=0.95, precision=0.9)
+
+
+def test_labels_are_origins_too() -> None:
+    stored = memory()
+    named = ahop.AssociativeMemory(stored.patterns, stored.model, labels=[f"item {row}" for row in range(300)])
+    some = pairs(400, 2)
+    labels = [f"item {row}" for row in some.origins.tolist()]
+    by_labels = ahop.policy(named, (labels, some.queries), precision=0.9)
+    assert by_labels == ahop.policy(stored, some, precision=0.9)
+
+
+def test_queries_of_no_stored_pattern_are_called_so() -> None:
+    actions = memory().recall(strangers(200, 5)).decide(Policy(accept_from=0.9)).actions
+    assert (actions == "unknown").mean() > 0.5
+
+
+def test_q_values_are_the_expected_share_of_wrong_ones() -> None:
+    found = q_values(torch.tensor([0.9, 0.5, 1.0], dtype=torch.float64))
+    assert found.tolist() == pytest.approx([0.05, 0.2, 0.0])
+    test = pairs(1000, 4)
+    answer = memory().recall(test.queries)
+    kept = answer.q_values() <= 0.05
+    assert float((answer.indices[kept, 0] == test.origins[kept]).double().mean()) > 0.93
