@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from experiments import publish
 from experiments.__main__ import NAMES, PLACES
+from experiments.support import harness
+from experiments.support.harness import Experiment, Row
 
 from tests.real_data import NEEDED, skip_without_data
 
@@ -318,3 +320,33 @@ def test_no_flipped_bit_is_answered() -> None:
     assert result["flips"] == 800
     wrong = {name: result[name] for name in ("different", "lost", "strange_error", "abort")}
     assert not any(wrong.values()), wrong
+
+
+def test_a_run_that_was_cut_goes_on_and_only_a_whole_one_is_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def run(cell: Row, quick: bool) -> list[Row]:
+        asked.append(cell["seed"])
+        return [{**cell, "model": "ours", "top1": 0.5 + cell["seed"]}]
+
+    experiment = Experiment(
+        name="cut",
+        title="",
+        seeds=3,
+        cells=lambda seeds, quick: [{"seed": seed} for seed in range(seeds)],
+        run=run,
+        keys=("model",),
+        metrics=("top1",),
+    )
+    monkeypatch.setattr(harness, "RESULTS", tmp_path)
+    options: dict[str, Any] = {"quick": False, "seeds": None, "resume": True, "progress": False}
+    harness.perform(experiment, **options, only="1")
+    assert not (tmp_path / "cut.json").exists()
+    assert (tmp_path / "unfinished" / "cut.json").exists()
+    result = harness.perform(experiment, **options)
+    assert asked == [1, 0, 2]
+    assert result["rows"][0]["top1"] == 1.5
+    assert json.loads((tmp_path / "cut.json").read_text())["cells"] == 3
+    assert not (tmp_path / "unfinished" / "cut.json").exists()

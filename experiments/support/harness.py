@@ -71,15 +71,18 @@ def perform(
     jobs: int = 1,
     only: str | None = None,
 ) -> Row:
-    """Run every cell, and keep the result file up to date after each so that an interrupted run can go on.
+    """Run every cell, and keep each as it finishes, so that an interrupted run can go on.
 
-    With several jobs, each cell runs in a process of one thread: cells are many and small. `only` runs the cells that
-    have this value and leaves the others for later.
+    What is unfinished is kept in a folder of its own; a result file is always whole. With several jobs, each cell runs
+    in a process of one thread: cells are many and small. `only` runs the cells that have this value and leaves the
+    others for later.
     """
     count = 1 if quick else seeds or experiment.seeds
     path = RESULTS / f"{experiment.name}.json"
+    unfinished = RESULTS / "unfinished" / path.name
     wanted = experiment.cells(count, quick)
-    done: list[Row] = json.loads(path.read_text())["runs"] if resume and path.exists() else []
+    kept = [each for each in (unfinished, path) if each.exists()]
+    done: list[Row] = json.loads(kept[0].read_text())["runs"] if resume and kept else []
     places = {json.dumps(cell): place for place, cell in enumerate(wanted)}
     done = [run for run in done if json.dumps(run["cell"]) in places]
     had = {json.dumps(run["cell"]) for run in done}
@@ -91,12 +94,13 @@ def perform(
     ):
         done.append(run)
         if not quick:
-            _save(path, _result(experiment, places, done, quick, count, started), done)
+            _save(unfinished, _result(experiment, places, done, quick, count, started), done)
     result = _result(experiment, places, done, quick, count, started)
-    if not quick:
+    if not quick and len(done) == len(wanted):
         _save(path, result, done)
-    if experiment.draw and not quick:
-        experiment.draw(result["rows"], RESULTS / f"{experiment.name}.png")
+        unfinished.unlink(missing_ok=True)
+        if experiment.draw:
+            experiment.draw(result["rows"], RESULTS / f"{experiment.name}.png")
     return result
 
 
