@@ -20,6 +20,11 @@ from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.variants.base import Pairs
 
+# What a guess is made by.
+DISTANCES: dict[str, type[DecomposableSimilarity]] = {
+    "euclidean": EuclideanSimilarity,
+    "manhattan": ManhattanSimilarity,
+}
 # Inverse temperatures of the rounds that follow a guess, which may be poor.
 TEMPERATURES = (0.15, 0.5)
 # Rounds at one, and steps of each round's fit, of a trial and of the end.
@@ -88,8 +93,8 @@ def infer_origins(
     problem = OriginProblem(patterns, queries, labeled)
     some, others = problem.halves(max(TRIAL_QUERIES, TRIAL_ENTRIES // patterns.shape[1]))
     best: tuple[float, MixtureFit] | None = None
-    for base, form in product(BASES, FORMS):
-        told(f"{base.__name__}, {form.name}")
+    for (name, base), form in product(DISTANCES.items(), FORMS):
+        told(f"{name}, {form.name}")
         found = some.climb(base(), form)
         worth = float(others.log_odds(others.ranked(found)).clamp_min(log(UNKNOWN)).mean())
         if best is None or worth > best[0]:
@@ -97,9 +102,6 @@ def infer_origins(
     assert best is not None
     told("all queries")
     return problem.settle(best[1])
-
-
-BASES: tuple[type[DecomposableSimilarity], ...] = (EuclideanSimilarity, ManhattanSimilarity)
 
 
 @final

@@ -11,13 +11,13 @@ from torch import Tensor
 from ahop.fitting.agreement import agreement
 from ahop.fitting.candidates import Candidate
 from ahop.fitting.mixture import Form, MixtureFit
-from ahop.fitting.origins import Inference, OriginProblem, SoftPairs, infer_origins
+from ahop.fitting.origins import DISTANCES, Inference, OriginProblem, SoftPairs, infer_origins
+from ahop.fitting.posterior import behind
 from ahop.fitting.training_set import TrainingSet
 from ahop.model import Model
 from ahop.scoring import rank
-from ahop.similarities.base import DecomposableSimilarity, Similarity
+from ahop.similarities.base import Similarity
 from ahop.similarities.euclidean import EuclideanSimilarity
-from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.variants.base import Pairs
 from ahop.variants.mixture import MixtureVariant
 
@@ -32,7 +32,6 @@ MANY_QUERIES = 256
 CLEARLY, NO_LESS = 2.0, 1.0
 # How the soft pairs that a similarity is learned from were found: by the mixture, or by a distance.
 INFERRED, BY_DISTANCE = "", ", by distance"
-DISTANCES: dict[str, type[DecomposableSimilarity]] = {PLAIN: EuclideanSimilarity, "manhattan": ManhattanSimilarity}
 # What a distance alone can teach: tables of any form. A mixture does better by itself.
 TAUGHT_BY_DISTANCE = ("additive",)
 
@@ -112,7 +111,7 @@ def learn_unlabeled(
     problem = OriginProblem(patterns, queries, labeled)
     inference = problem.settle(inference.mixture, unknown=inference.unknown)
     taught = _taught(problem, inference)
-    similarity = _learned(wanted, taught)[chosen]
+    similarity = _learned([each for each in wanted if each.name == chosen.removesuffix(BY_DISTANCE)], taught)[chosen]
     training = taught[BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED]
     return Unlabeled(chosen, similarity, training.mixture.variant, training, judgments, inference.unknown)
 
@@ -172,10 +171,9 @@ def _judgments(judged: dict[str, Tensor]) -> tuple[Judgment, ...]:
 
 
 def _ahead(values: Tensor, others: Tensor | None) -> float:
-    """By how many standard errors the mean of values is larger than that of others."""
-    more = values if others is None else values - others
-    error = float(more.std(correction=0)) / max(1, len(more) - 1) ** 0.5
-    return float(more.mean()) / error if error > 0 else 0.0
+    """By how many standard errors the mean of values is larger than that of others; than zero, if there are none."""
+    mean, error = behind(values, torch.zeros_like(values) if others is None else others, torch.ones_like(values))
+    return mean / error if error > 0 else 0.0
 
 
 def _rise(problem: OriginProblem, mixture: MixtureFit) -> Tensor:
