@@ -801,27 +801,33 @@ def test_damaged_files_are_noticed_and_built_anew(store: Store, tmp_path: Path, 
 
 
 @pytest.mark.slow
-def test_a_million_patterns_and_their_index_open_in_two_seconds(tmp_path: Path) -> None:
+def test_a_million_patterns_and_their_index_open_in_the_time_that_checking_their_bytes_takes(tmp_path: Path) -> None:
     stored = patterns(1_000_000, 64)
     create_store(tmp_path / "table", euclidean(stored)).index()
     script = """
-        import sys, time
+        import hashlib, sys, time
+        from pathlib import Path
         import torch
         from ahop.stores import open_store
         import lance, faiss
-        started = time.process_time()  # the machine may be busy with other things
-        store = open_store(sys.argv[1])
-        index = store.index()
-        seconds = time.process_time() - started
+
+        def seconds(work):  # of the processor: the machine may be busy with other things
+            started = time.process_time()
+            result = work()
+            return time.process_time() - started, result
+
+        opening, index = seconds(lambda: open_store(sys.argv[1]).index())
         rows = torch.tensor([5, 999_999])
         assert index.recall(index.index.memory.patterns[rows]).indices.squeeze(-1).tolist() == rows.tolist()
-        print(seconds)
+        files = [path for path in Path(sys.argv[1]).rglob("*") if path.is_file()]
+        checking, _ = seconds(lambda: [hashlib.sha256(path.read_bytes()).digest() for path in files])
+        print(opening / checking)
     """
-    times = [
+    ratios = [
         float(subprocess.check_output([sys.executable, "-c", dedent(script), str(tmp_path / "table")], text=True))
         for _ in range(2)
     ]
-    assert min(times) < 2.0
+    assert min(ratios) < 2.0
 
 
 def test_without_the_package_its_name_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
