@@ -8,7 +8,7 @@ from torch import Tensor
 
 import ahop
 from ahop.errors import InvalidTypeError
-from ahop.fitting.agreement import agreement
+from ahop.fitting.contrast import contrast, drawn_origins
 from ahop.fitting.origins import infer_origins
 from ahop.report import FitReport, UnlabeledReport
 from ahop.similarities import CallableSimilarity, DebiasedSimilarity
@@ -42,7 +42,7 @@ def test_queries_without_origins_teach_as_much_as_pairs() -> None:
     assert report.queries == 128
     assert report.labels == 0
     assert report.plain is not None
-    assert report.agreement > report.plain
+    assert report.information > report.plain
     assert "no label was seen" in str(memory.report)
 
 
@@ -97,25 +97,38 @@ def test_queries_are_honored_or_refused() -> None:
         ahop.fit(ahop.AssociativeMemory(patterns), queries=pairs.queries, pairs=pairs, progress=False)
 
 
-def test_halves_do_not_agree_by_chance_nor_on_what_is_close_to_everything() -> None:
+def test_halves_tell_nothing_by_chance_nor_by_what_is_close_to_everything() -> None:
     patterns, queries = uniform(300, 8), uniform(300, 8, seed=1)
     generator = torch.Generator().manual_seed(0)
     noise = CallableSimilarity(lambda patterns, queries: torch.randn(len(queries), len(patterns), generator=generator))
-    found = agreement(noise, patterns, queries)
-    assert abs(float(found.mean())) < 4 * float(found.std()) / 300**0.5
+    found = contrast(noise, patterns, queries).information
+    assert float(found.mean()) < 0.05
     hub = CallableSimilarity(lambda patterns, queries: torch.eye(1, len(patterns)).expand(len(queries), -1))
-    assert float(agreement(hub, patterns, queries).abs().max()) == 0
+    assert float(contrast(hub, patterns, queries).information.abs().max()) < 1e-9
 
 
 @pytest.mark.parametrize("count", [500, 5000])
-def test_halves_agree_more_the_more_is_found(count: int) -> None:
+def test_halves_tell_more_the_more_is_found(count: int) -> None:
     patterns, pairs = damaged(count=count, queries=200)
-    shift = torch.zeros(32, dtype=torch.float64)
     found = []
     for off in (0.0, 0.5, 1.0):
         moved = DebiasedSimilarity(ahop.EuclideanSimilarity(), 32).double()
-        moved.bias.copy_(shift + off * (pairs.queries - patterns[pairs.origins]).median(0).values)
+        moved.bias.copy_(off * (pairs.queries - patterns[pairs.origins]).median(0).values)
         hit = float((moved(patterns, pairs.queries).argmax(-1) == pairs.origins).double().mean())
-        found.append((hit, float(agreement(moved, patterns, pairs.queries).mean())))
+        found.append((hit, float(contrast(moved, patterns, pairs.queries).information.mean())))
     assert found == sorted(found)
     assert found[-1][1] > found[0][1] + 0.05
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.6, 0.9])
+def test_halves_tell_how_sure_a_distance_may_be(noise: float) -> None:
+    patterns = uniform(512, 32)
+    pairs = ahop.NoisyVariant(noise).sample(patterns, 256, 1)
+    test = ahop.NoisyVariant(noise).sample(patterns, 1000, 2)
+    distance = ahop.EuclideanSimilarity()
+    posterior = contrast(distance, patterns, pairs.queries).posterior
+    said, best = posterior(distance(patterns, test.queries).double()).max(-1)
+    assert float(said.mean()) == pytest.approx(float((best == test.origins).double().mean()), abs=0.05)
+    drawn = drawn_origins(distance, posterior, patterns, test.queries, seed=0)
+    right = float((drawn == test.origins).double().mean())
+    assert right == pytest.approx(float((best == drawn).double().mean()), abs=0.15)

@@ -1,6 +1,7 @@
 """What a fit found, in numbers and in words."""
 
 from dataclasses import dataclass
+from math import log
 from typing import TypeAlias
 
 
@@ -130,6 +131,10 @@ class SolverReport:
         )
 
 
+def _bits(nats: float) -> str:
+    return f"{max(0.0, nats) / log(2):.1f}"
+
+
 @dataclass(frozen=True)
 class UnlabeledReport:
     """What queries have taught whose origins nobody knew; `print` it.
@@ -138,25 +143,25 @@ class UnlabeledReport:
         queries: how many there were.
         labels: how many pairs with a known origin there were beside them.
         unknown: about the share of the queries that come from no stored pattern.
-        agreement: how far two halves of held-out queries name the same pattern, beyond chance,
-        plain: and how far under the plain metric.
+        information: what two halves of held-out queries, asked alone, tell about each other, in nats,
+        plain: and what under the plain metric.
         is_checked: whether there were enough labels to check probabilities by them.
     """
 
     queries: int
     labels: int
     unknown: float
-    agreement: float
+    information: float
     plain: float | None
     is_checked: bool
 
     def __str__(self) -> str:
         seen = f"beside {self.labels} labeled pairs" if self.labels else "no label was seen"
-        beside = "" if self.plain is None else f", in {100 * max(0.0, self.plain):.0f} % under the plain metric"
+        beside = "" if self.plain is None else f", {_bits(self.plain)} under the plain metric"
         unknown = f", about {100 * self.unknown:.0f} % of no stored pattern" if self.unknown > 0.005 else ""
         return (
-            f"Learned from {self.queries} queries, {seen}{unknown}. Halves of held-out queries, asked alone, agree in "
-            f"{100 * max(0.0, self.agreement):.0f} % of the cases beyond chance{beside}."
+            f"Learned from {self.queries} queries, {seen}{unknown}. Halves of held-out queries, asked alone, tell "
+            f"{_bits(self.information)} bits about which other half is theirs{beside}."
         )
 
 
@@ -213,7 +218,7 @@ class FitReport:
 
     def _calibrated(self) -> str:
         is_checked = self.unlabeled is not None and self.unlabeled.is_checked
-        by = f"{self.pairs} labeled pairs" if is_checked else "copies simulated from what was found"
+        by = f"{self.pairs} labeled pairs" if is_checked else "what was found, with no label"
         first = f", {100 * self.accuracy:.0f} % of which find their origin" if self.accuracy is not None else ""
         return f"Chosen: {self.chosen}; probabilities are calibrated on {by}{first}."
 

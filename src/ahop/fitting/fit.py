@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
+import torch
+from torch import Tensor
 from tqdm.auto import tqdm
 
 from ahop._checks import as_group_names, as_queries, check_choice, check_count
@@ -14,13 +16,14 @@ from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
 from ahop.fitting.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.pairs import PairSource
-from ahop.fitting.selection import choose, describe_corruption, training_set_of, wanted_candidates
+from ahop.fitting.posterior import behind
+from ahop.fitting.selection import Choice, choose, describe_corruption, training_set_of, wanted_candidates
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
-from ahop.fitting.unlabeled import TRIED, learn_unlabeled
+from ahop.fitting.unlabeled import CLEARLY, TRIED, learn_unlabeled
 from ahop.memory import AssociativeMemory
 from ahop.report import FitReport, Report, SolverReport, UnlabeledReport
 from ahop.separations.softmax import Softmax
@@ -36,8 +39,8 @@ SOLVERS: dict[str, type[Solver]] = {
     "separation": SeparationSolver,
     "shrinkage": ShrinkageSolver,
 }
-# Pairs that probabilities are made of without labels, and labels that are enough for it.
-SIMULATED, CALIBRATING = 512, 48
+# Labels that can tell whether probabilities are right.
+TELLING = 48
 SIMILARITIES = ("auto", *(candidate.name for candidate in CANDIDATES))
 
 
@@ -63,7 +66,8 @@ def fit(
         pairs: (origins, copies): row of the stored pattern, and what became of it. If the patterns have labels, origins
             are labels, also where labels are whole numbers; `ahop.Pairs(rows, copies)` are rows always.
         queries: (b, d) such as a log has them, whose origins nobody knows: what happens to copies is learned from these
-            as well, or from these alone. Where their halves do not agree more than under the plain metric, it is kept.
+            as well, or from these alone. Where their halves tell no more about each other than under the plain metric,
+            that is kept.
         variant: draw pairs from this distribution instead.
         similarity: "auto", the default for bare patterns, compares what can be learned, and the metrics that
             practitioners use, on pairs whose origins were held out; takes the best, or a pool of several that does
@@ -189,13 +193,13 @@ def _learn_unlabeled(
             bar.update()
 
         found = learn_unlabeled(patterns, asked, labeled, wanted, seed, told)
-        enough = labeled is not None and len(labeled) >= CALIBRATING
-        pairs = labeled if labeled is not None and enough else found.corruption.sample(patterns, SIMULATED, seed)
-        training = training_set_of(patterns, pairs, None, seed)
         fixed = Candidate(found.name, lambda training: found.similarity, is_fixed=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # few origins are no reason to warn: nothing is learned here
-            choice = choose(training, patterns, pairs, [fixed], seed, bar)
+        choice = _calibrated(patterns, found.calibrating, fixed, seed, bar)
+        is_checked = labeled is not None and len(labeled) >= TELLING
+        if labeled is not None and is_checked:
+            by_labels = _calibrated(patterns, labeled, fixed, seed, bar)
+            if _is_better(by_labels, choice, patterns, labeled):
+                choice = by_labels
     report = FitReport(
         chosen=found.name,
         pairs=0 if labeled is None else len(labeled),
@@ -209,9 +213,9 @@ def _learn_unlabeled(
             queries=len(asked),
             labels=0 if labeled is None else len(labeled),
             unknown=found.unknown,
-            agreement=found.agreement,
+            information=found.information,
             plain=found.plain,
-            is_checked=enough,
+            is_checked=is_checked,
         ),
     )
     memory.model = memory.model.replaced(
@@ -221,6 +225,25 @@ def _learn_unlabeled(
         groups={},
     )
     return report
+
+
+def _calibrated(patterns: Tensor, pairs: Pairs, fixed: Candidate, seed: int, bar: "tqdm[Any]") -> Choice:
+    """A similarity that has been learned already, as a probability."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # few origins are no reason to warn: nothing is learned here
+        return choose(training_set_of(patterns, pairs, None, seed), patterns, pairs, [fixed], seed, bar)
+
+
+@torch.no_grad()
+def _is_better(choice: Choice, other: Choice, patterns: Tensor, pairs: Pairs) -> bool:
+    """Whether the origins of pairs are clearly likelier under the probabilities of one choice than under another's."""
+    scores = choice.similarity(patterns, pairs.queries)
+    mine, theirs = (
+        -each.separation(scores).double().gather(-1, pairs.origins.unsqueeze(-1)).clamp_min(1e-12).log().squeeze(-1)
+        for each in (choice, other)
+    )
+    mean, error = behind(theirs, mine, torch.ones_like(mine))
+    return mean > CLEARLY * error
 
 
 def _solve(

@@ -1,7 +1,7 @@
 """Which stored pattern did each query come from? Expectation-maximization, where nobody has said."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import log
 from typing import final
@@ -9,10 +9,10 @@ from typing import final
 import torch
 from torch import Tensor
 
+from ahop._blocks import blocks
+from ahop.fitting.em import STARTED
 from ahop.fitting.mixture import FORMS, Form, MixtureFit, fit_mixture
-from ahop.likelihood import EvidenceSimilarity
 from ahop.model import Model
-from ahop.ranking import Ranked
 from ahop.scoring import rank
 from ahop.similarities.base import DecomposableSimilarity
 from ahop.similarities.debiased import DebiasedSimilarity
@@ -27,11 +27,13 @@ DISTANCES: dict[str, type[DecomposableSimilarity]] = {
 }
 # Inverse temperatures of the rounds that follow a guess, which may be poor.
 TEMPERATURES = (0.15, 0.5)
-# Rounds at one, and steps of each round's fit, of a trial and of the end.
-TRIAL_ROUNDS, ROUNDS = 2, 6
-TRIAL_STEPS, STEPS = 24, 50
-# Origins that are looked at for each query, and what is too unlikely to count.
-CANDIDATES, LEAST_SHARE = 8, 0.02
+# Rounds at one, of a trial and of the end. The first are fits from scratch, in steps of a trial and of the end; later
+# ones go on from the last fit, by so many steps.
+TRIAL_ROUNDS, ROUNDS, ANEW = 2, 20, 3
+TRIAL_STEPS, STEPS, MORE_STEPS = 24, 50, STARTED + 12
+# Origins that are looked at for each query, those that are drawn to stand for all others, and what is too unlikely to
+# count.
+BEST, DRAWN, LEAST_SHARE = 8, 8, 0.02
 # Where more patterns are stored, origins are looked for among those that are near by distance, so many.
 MANY_PATTERNS, NEAR = 4096, 256
 # Which start and which form is best is told by so many queries, or by so many of their entries if these are more.
@@ -40,8 +42,12 @@ TRIAL_QUERIES, TRIAL_ENTRIES = 256, 1 << 13
 UNKNOWN, UNKNOWN_PRIOR, KNOWN_PRIOR, MOST_UNKNOWN = 0.05, 1.0, 9.0, 0.8
 # By this share of the mean lead of the best over its rivals, a distance tells origins apart.
 LEAD = 0.5
+# Starts that go on.
+CLIMBED = 3
+# Scores that are held at a time.
+SCORE_BYTES = 1 << 26
 # Rounds end where the odds of a query rise by less.
-TOLERANCE = 1e-3
+TOLERANCE = 3e-4
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,23 @@ class SoftPairs:
     origins: Tensor
     queries: Tensor
     weights: Tensor
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """Patterns that may be the origins of queries.
+
+    Attributes:
+        ids: (b, k + r) the k best, best first, and r that were drawn from all others.
+        scores: (b, k) of the best.
+        shares: (b, k + r) how likely each is the origin, if any pattern is; of those drawn, how much each stands for.
+        log_mass: (b,) logarithm of what all patterns weigh, beside the best.
+    """
+
+    ids: Tensor
+    scores: Tensor
+    shares: Tensor
+    log_mass: Tensor
 
 
 @dataclass(frozen=True)
@@ -84,7 +107,7 @@ def infer_origins(
 
     Guesses by two distances, once the medians of all columns agree, are followed by rounds: how likely is each stored
     pattern the origin, and which mixture do these make most likely? Several starts and forms are tried on some of the
-    queries; the one whose memory explains others of them best goes on with all.
+    queries; those whose memory explains others of them best go on, and the best of all goes on with all queries.
 
     Args:
         labeled: pairs whose origins are known, which count fully.
@@ -92,16 +115,20 @@ def infer_origins(
     """
     problem = OriginProblem(patterns, queries, labeled)
     some, others = problem.halves(max(TRIAL_QUERIES, TRIAL_ENTRIES // patterns.shape[1]))
-    best: tuple[float, MixtureFit] | None = None
+
+    def worth(mixture: MixtureFit) -> float:
+        return float(others.log_odds(others.shortlist(mixture)).clamp_min(log(UNKNOWN)).mean())
+
+    starts = []
     for (name, base), form in product(DISTANCES.items(), FORMS):
         told(f"{name}, {form.name}")
-        found = some.climb(base(), form)
-        worth = float(others.log_odds(others.ranked(found)).clamp_min(log(UNKNOWN)).mean())
-        if best is None or worth > best[0]:
-            best = worth, found
-    assert best is not None
+        starts.append(some.start(base(), form))
+    tried = []
+    for start in sorted(starts, key=worth, reverse=True)[:CLIMBED]:
+        told(f"on from {start.form.name}")
+        tried.append(some.climb(start))
     told("all queries")
-    return problem.settle(best[1])
+    return problem.settle(max(tried, key=worth))
 
 
 @final
@@ -121,13 +148,15 @@ class OriginProblem:
             return self, self
         return OriginProblem(self.patterns, some[::2], self.labeled), OriginProblem(self.patterns, some[1::2])
 
-    def climb(self, base: DecomposableSimilarity, form: Form) -> MixtureFit:
-        """From a guess by distance to a mixture of this form."""
-        ranked = self.by_distance(base)
-        for temperature in TEMPERATURES:
-            mixture = self.maximize(self.expect(ranked, temperature), form, TRIAL_STEPS)
-            ranked = self.ranked(mixture)
-        return self.settle(mixture, TRIAL_ROUNDS, UNKNOWN, TRIAL_STEPS).mixture
+    def start(self, base: DecomposableSimilarity, form: Form) -> MixtureFit:
+        """From a guess by distance to a first mixture of this form."""
+        return self.maximize(self.guess(self.by_distance(base), TEMPERATURES[0]), form, TRIAL_STEPS)
+
+    def climb(self, mixture: MixtureFit) -> MixtureFit:
+        """From a first mixture to one that explains the queries as well as this start allows."""
+        for temperature in TEMPERATURES[1:]:
+            mixture = self.maximize(self.guess(self.shortlist(mixture), temperature), mixture.form, TRIAL_STEPS)
+        return self.settle(mixture, TRIAL_ROUNDS, steps=TRIAL_STEPS).mixture
 
     def settle(
         self, mixture: MixtureFit, rounds: int = ROUNDS, unknown: float = UNKNOWN, steps: int = STEPS
@@ -135,55 +164,73 @@ class OriginProblem:
         """Rounds from this mixture on, until the odds of the queries rise no more."""
         self.shift, self._near = mixture.variant.shift.to(self.patterns), None
         found: Inference | None = None
-        for _ in range(rounds):
-            ranked = self.ranked(mixture)
-            odds = self.log_odds(ranked)
-            before, found = found, Inference(mixture, self.expect(ranked, 1.0, unknown), odds, unknown)
-            if before is not None and float((odds - before.log_odds).mean()) < TOLERANCE:
+        for number in range(rounds):
+            listed = self.shortlist(mixture)
+            odds = self.log_odds(listed)
+            before, found = found, Inference(mixture, self.expect(listed, unknown), odds, unknown)
+            if before is not None and number > ANEW and float((odds - before.log_odds).mean()) < TOLERANCE:
                 break
             unknown = self._unknown(odds, unknown)
-            mixture = self.maximize(found.pairs, mixture.form, steps)
+            mixture = (
+                self.maximize(found.pairs, mixture.form, steps) if number < ANEW else self.improve(found.pairs, mixture)
+            )
         assert found is not None
         return found
 
-    def by_distance(self, base: DecomposableSimilarity) -> Ranked:
+    def by_distance(self, base: DecomposableSimilarity) -> Shortlist:
         """The nearest patterns, once the medians agree, in units of how far the best leads."""
-        ranked = rank(Model(self._moved(base)), self.patterns, self.queries, min(CANDIDATES, len(self.patterns)))
+        ranked = rank(Model(self._moved(base)), self.patterns, self.queries, min(BEST, len(self.patterns)))
         lead = (ranked.scores[:, :1] - ranked.scores[:, 1:]).double().mean() if len(self.patterns) > 1 else 1.0
-        return replace(ranked, scores=ranked.scores / max(float(LEAD * lead), 1e-30))
+        scores = ranked.scores.double() / max(float(LEAD * lead), 1e-30)
+        return Shortlist(ranked.ids, scores, scores.softmax(-1), (scores - scores[:, :1]).logsumexp(-1))
 
-    def ranked(self, mixture: MixtureFit) -> Ranked:
-        variant, k = mixture.variant, min(CANDIDATES, len(self.patterns))
-        if len(self.patterns) <= MANY_PATTERNS:
-            return rank(Model(EvidenceSimilarity(variant)), self.patterns, self.queries, k)
-        if self._near is None:
-            self._near = rank(Model(self._moved(EuclideanSimilarity())), self.patterns, self.queries, NEAR).ids
-        best = variant.paired_evidence(self.patterns, self._near, self.queries).sort(dim=-1, descending=True)
-        mass = (best.values - best.values[:, :1]).double().logsumexp(-1)
-        ids = self._near.gather(-1, best.indices[:, :k])
-        return Ranked(ids, best.values[:, :k], mass, torch.full_like(mass, NEAR), len(self.patterns))
+    def shortlist(self, mixture: MixtureFit) -> Shortlist:
+        variant, near = mixture.variant, self._neighbors()
+        found = []
+        for part in blocks(len(self.queries), 32 * (len(self.patterns) if near is None else NEAR), SCORE_BYTES):
+            asked = self.queries[part]
+            if near is None:
+                found.append(_shortlist(variant.evidence(self.patterns, asked), None))
+            else:
+                found.append(_shortlist(variant.paired_evidence(self.patterns, near[part], asked), near[part]))
+        return Shortlist(*(torch.cat(column) for column in zip(*found, strict=True)))
 
-    def log_odds(self, ranked: Ranked) -> Tensor:
+    def log_odds(self, listed: Shortlist) -> Tensor:
         """Logarithm of how much likelier each query is if some pattern, whichever, is its origin, (b,)."""
-        return ranked.scores[:, 0].double() + ranked.log_mass - log(len(self.patterns))
+        return listed.scores[:, 0] + listed.log_mass - log(len(self.patterns))
 
-    def expect(self, ranked: Ranked, temperature: float, unknown: float | None = None) -> SoftPairs:
-        """The posterior of the origins: among the best alone, or among all patterns and none of them."""
-        shares = (temperature * ranked.scores.double()).softmax(-1)
-        if unknown is not None:
-            of_best = (ranked.scores - ranked.scores[:, :1]).double().logsumexp(-1) - ranked.log_mass
-            known = torch.sigmoid(self.log_odds(ranked) + log(1 - unknown) - log(unknown))
-            shares = shares * (of_best.exp() * known).unsqueeze(-1)
-        kept = shares > LEAST_SHARE
-        kept[:, 0] = True  # of a query that says little, the best says most
-        queries, column = kept.nonzero(as_tuple=True)
-        found = SoftPairs(ranked.ids[queries, column], queries, shares[queries, column])
-        return found if self.labeled is None else self._with_labels(found, self.labeled)
+    def guess(self, listed: Shortlist, temperature: float) -> SoftPairs:
+        """Which of the best may be the origins, if their scores count so much."""
+        return self._pairs(listed.ids, (temperature * listed.scores).softmax(-1))
+
+    def expect(self, listed: Shortlist, unknown: float) -> SoftPairs:
+        """The posterior of the origins among all patterns, and none of them."""
+        known = torch.sigmoid(self.log_odds(listed) + log(1 - unknown) - log(unknown))
+        return self._pairs(listed.ids, listed.shares * known.unsqueeze(-1))
 
     def maximize(self, pairs: SoftPairs, form: Form, steps: int = STEPS) -> MixtureFit:
         """The most likely mixture of this form."""
-        rows = self.patterns[pairs.origins], self.copies[pairs.queries], pairs.weights
-        return fit_mixture(*rows, form=form, is_trusted=True, steps=steps)
+        return fit_mixture(*self._rows(pairs), form=form, is_trusted=True, steps=steps)
+
+    def improve(self, pairs: SoftPairs, mixture: MixtureFit) -> MixtureFit:
+        """Some steps from this mixture to the most likely one."""
+        return fit_mixture(*self._rows(pairs), start=mixture, is_trusted=True, steps=MORE_STEPS)
+
+    def _rows(self, pairs: SoftPairs) -> tuple[Tensor, Tensor, Tensor]:
+        return self.patterns[pairs.origins], self.copies[pairs.queries], pairs.weights
+
+    def _pairs(self, ids: Tensor, shares: Tensor) -> SoftPairs:
+        kept = shares > LEAST_SHARE
+        kept[:, 0] = True  # of a query that says little, the best says most
+        queries, column = kept.nonzero(as_tuple=True)
+        found = SoftPairs(ids[queries, column], queries, shares[queries, column])
+        return found if self.labeled is None else self._with_labels(found, self.labeled)
+
+    def _neighbors(self) -> Tensor | None:
+        """Patterns (b, m) that are near to each query by distance, where all would be too many."""
+        if len(self.patterns) > MANY_PATTERNS and self._near is None:
+            self._near = rank(Model(self._moved(EuclideanSimilarity())), self.patterns, self.queries, NEAR).ids
+        return self._near
 
     def _moved(self, base: DecomposableSimilarity) -> DebiasedSimilarity:
         moved = DebiasedSimilarity(base, self.patterns.shape[1]).to(self.patterns)
@@ -202,3 +249,28 @@ class OriginProblem:
             torch.cat([pairs.queries, numbers]),
             torch.cat([pairs.weights, torch.ones(len(numbers)).to(pairs.weights)]),
         )
+
+
+def _shortlist(scores: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of scores (b, n), those of these patterns, the parts of a `Shortlist`.
+
+    The best that are likely enough stand for themselves. Others together may be likely too, and fit worse: if nobody
+    stood for them, copies would look less damaged than they are. Each that is drawn stands for an equal share of what
+    is left.
+    """
+    scores = scores.double()
+    best = scores.topk(min(BEST, scores.shape[1]), dim=-1)
+    log_mass = (scores - best.values[:, :1]).logsumexp(-1)
+    shares = (scores - best.values[:, :1] - log_mass.unsqueeze(-1)).exp()
+    of_best = shares.gather(-1, best.indices)
+    alone = of_best > LEAST_SHARE
+    alone[:, 0] = True
+    rest = shares.masked_fill(torch.zeros_like(shares, dtype=torch.bool).scatter(-1, best.indices, alone), 0).cumsum(-1)
+    left = rest[:, -1:]
+    count = (DRAWN * left).ceil().clamp_min(1)
+    number = torch.arange(DRAWN, device=scores.device)
+    drawn = torch.searchsorted(rest, (number + 0.5) / count * left).clamp_max(scores.shape[1] - 1)
+    of_drawn = (left / count).expand_as(drawn).masked_fill(number >= count, 0)
+    columns = torch.cat([best.indices, drawn], dim=-1)
+    columns = columns if ids is None else ids.gather(-1, columns)
+    return columns, best.values, torch.cat([of_best.masked_fill(~alone, 0), of_drawn], dim=-1), log_mass

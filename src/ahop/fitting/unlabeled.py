@@ -2,24 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import log, pi
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from ahop.fitting.agreement import agreement
 from ahop.fitting.candidates import Candidate
+from ahop.fitting.contrast import contrast, drawn_origins
 from ahop.fitting.mixture import Form, MixtureFit
 from ahop.fitting.origins import DISTANCES, Inference, OriginProblem, SoftPairs, infer_origins
 from ahop.fitting.posterior import behind
 from ahop.fitting.training_set import TrainingSet
-from ahop.model import Model
-from ahop.scoring import rank
 from ahop.similarities.base import Similarity
-from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.variants.base import Pairs
-from ahop.variants.mixture import MixtureVariant
 
 Told: TypeAlias = Callable[[str], None]
 
@@ -28,8 +23,10 @@ PLAIN = "euclidean"
 TRIED = (PLAIN, "manhattan", "debiased", "mixture")
 # Fewer queries are judged in two halves, each by what was learned from the other; of more, one half is enough.
 MANY_QUERIES = 256
-# Standard errors that are more than chance, and those that are not.
-CLEARLY, NO_LESS = 2.0, 1.0
+# Standard errors that are more than chance.
+CLEARLY = 2.0
+# Pairs that probabilities are made of.
+CALIBRATING = 512
 # How the soft pairs that a similarity is learned from were found: by the mixture, or by a distance.
 INFERRED, BY_DISTANCE = "", ", by distance"
 # What a distance alone can teach: tables of any form. A mixture does better by itself.
@@ -38,16 +35,16 @@ TAUGHT_BY_DISTANCE = ("additive",)
 
 @dataclass(frozen=True)
 class Judgment:
-    """How far halves of held-out queries agree under one similarity.
+    """What halves of held-out queries tell about each other under one similarity.
 
     Attributes:
-        agreement: the mean, see `agreement`.
+        information: the mean, in nats; see `contrast`.
         ahead: of the plain metric, in standard errors.
         behind: the best, in standard errors.
     """
 
     name: str
-    agreement: float
+    information: float
     ahead: float
     behind: float
 
@@ -58,7 +55,7 @@ class Unlabeled:
 
     Attributes:
         name: of the similarity that was chosen.
-        corruption: what copies are simulated by.
+        calibrating: pairs that probabilities are made of: copies that were simulated, or queries with origins drawn.
         training: the soft pairs.
         judgments: best first.
         unknown: the share of the queries that come from no stored pattern.
@@ -66,19 +63,20 @@ class Unlabeled:
 
     name: str
     similarity: Similarity
-    corruption: MixtureVariant
+    calibrating: Pairs
     training: TrainingSet
     judgments: tuple[Judgment, ...]
     unknown: float
 
     @property
-    def agreement(self) -> float:
-        return next(each.agreement for each in self.judgments if each.name == self.name)
+    def information(self) -> float:
+        """What halves of held-out queries tell about each other under the chosen similarity, in nats."""
+        return next(each.information for each in self.judgments if each.name == self.name)
 
     @property
     def plain(self) -> float | None:
         """The same under the plain metric, if that was asked for."""
-        return next((each.agreement for each in self.judgments if each.name == PLAIN), None)
+        return next((each.information for each in self.judgments if each.name == PLAIN), None)
 
 
 @torch.no_grad()
@@ -90,30 +88,41 @@ def learn_unlabeled(
     seed: int,
     told: Told = lambda text: None,
 ) -> Unlabeled:
-    """The similarity under which halves of held-out queries agree most; the plain one, unless it is clearly beaten.
+    """The similarity under which halves of held-out queries tell most; the plain one, unless it is clearly beaten.
 
     Args:
         labeled: pairs whose origins are known, which count fully.
         wanted: what to choose among.
     """
     judged: dict[str, list[Tensor]] = {}
-    rises = []
     for known, asked in _halves(queries, seed):
         problem = OriginProblem(patterns, known, labeled)
         inference = infer_origins(patterns, known, labeled, told)
-        rises.append(_rise(OriginProblem(patterns, asked), inference.mixture))
         for name, similarity in _learned(wanted, _taught(problem, inference)).items():
             told(f"judge {name}")
             judged.setdefault(name, []).append(_judge(similarity, patterns, asked, labeled))
     judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()})
-    chosen = _preferred(judgments, wanted, _ahead(torch.cat(rises), None))
+    chosen = _preferred(judgments, wanted)
     told("fit to all queries")
     problem = OriginProblem(patterns, queries, labeled)
     inference = problem.settle(inference.mixture, unknown=inference.unknown)
     taught = _taught(problem, inference)
     similarity = _learned([each for each in wanted if each.name == chosen.removesuffix(BY_DISTANCE)], taught)[chosen]
     training = taught[BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED]
-    return Unlabeled(chosen, similarity, training.mixture.variant, training, judgments, inference.unknown)
+    told("probabilities")
+    calibrating = _calibrating(chosen, similarity, inference, patterns, queries, seed)
+    return Unlabeled(chosen, similarity, calibrating, training, judgments, inference.unknown)
+
+
+def _calibrating(
+    chosen: str, similarity: Similarity, inference: Inference, patterns: Tensor, queries: Tensor, seed: int
+) -> Pairs:
+    """A mixture knows how to make copies; for all else, origins of the queries are drawn."""
+    if chosen == "mixture" or len(queries) < 2 or len(patterns) < 2 or patterns.shape[1] < 2:
+        return inference.mixture.variant.sample(patterns, CALIBRATING, seed)
+    asked = queries[torch.randint(len(queries), (CALIBRATING,), generator=torch.Generator().manual_seed(seed))]
+    posterior = contrast(similarity, patterns, queries).posterior
+    return Pairs(drawn_origins(similarity, posterior, patterns, asked, seed), asked)
 
 
 def _halves(queries: Tensor, seed: int) -> list[tuple[Tensor, Tensor]]:
@@ -126,11 +135,12 @@ def _halves(queries: Tensor, seed: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _taught(problem: OriginProblem, inference: Inference) -> dict[str, TrainingSet]:
-    """Soft pairs: as the mixture infers them, and as the distance does under which halves agree more."""
+    """Soft pairs: as the mixture infers them, and as the distance does under which halves tell more."""
     worth = {
-        name: float(agreement(base(), problem.patterns, problem.queries).mean()) for name, base in DISTANCES.items()
+        name: float(contrast(base(), problem.patterns, problem.queries).information.mean())
+        for name, base in DISTANCES.items()
     }
-    near = problem.expect(problem.by_distance(DISTANCES[max(worth, key=worth.__getitem__)]()), 1.0)
+    near = problem.guess(problem.by_distance(DISTANCES[max(worth, key=worth.__getitem__)]()), 1.0)
     return {
         INFERRED: _training(problem, inference.pairs, inference.mixture),
         BY_DISTANCE: _training(problem, near, problem.maximize(near, Form())),
@@ -152,8 +162,8 @@ def _learned(wanted: Sequence[Candidate], taught: dict[str, TrainingSet]) -> dic
 
 
 def _judge(similarity: Similarity, patterns: Tensor, queries: Tensor, labeled: Pairs | None) -> Tensor:
-    """How far halves of each query agree, (b,); of those with a label, whether it is found."""
-    found = agreement(similarity, patterns, queries)
+    """What halves of each query tell, (b,); of those with a label, whether it is found."""
+    found = contrast(similarity, patterns, queries).information
     if labeled is None:
         return found
     hits = similarity(patterns, labeled.queries).argmax(-1) == labeled.origins
@@ -167,38 +177,23 @@ def _judgments(judged: dict[str, Tensor]) -> tuple[Judgment, ...]:
         Judgment(name, float(values.mean()), _ahead(values, plain), _ahead(best, values))
         for name, values in judged.items()
     ]
-    return tuple(sorted(found, key=lambda each: -each.agreement))
+    return tuple(sorted(found, key=lambda each: -each.information))
 
 
 def _ahead(values: Tensor, others: Tensor | None) -> float:
-    """By how many standard errors the mean of values is larger than that of others; than zero, if there are none."""
-    mean, error = behind(values, torch.zeros_like(values) if others is None else others, torch.ones_like(values))
+    """By how many standard errors the mean of values is larger than that of others; none, if there are none."""
+    if others is None:
+        return 0.0
+    mean, error = behind(values, others, torch.ones_like(values))
     return mean / error if error > 0 else 0.0
 
 
-def _rise(problem: OriginProblem, mixture: MixtureFit) -> Tensor:
-    """By how much the log-evidence of each query rises from noise alone, as wide as a distance finds it, (b,)."""
-    observed = (~problem.queries.isnan()).sum(-1).clamp_min(1).double()
-    share = observed / problem.queries.shape[1]
-    ranked = rank(Model(EuclideanSimilarity()), problem.patterns, problem.queries, 1)
-    nearest = -ranked.scores[:, 0].double() * share  # of what was observed alone
-    variance = float((nearest / observed).median().clamp_min(1e-30))
-    noise = -0.5 * nearest / variance - 0.5 * observed * log(2 * pi * variance) - log(len(problem.patterns))
-    learned = problem.log_odds(problem.ranked(mixture)) + mixture.variant.log_background(problem.queries).double()
-    return learned - noise
-
-
-def _preferred(judgments: Sequence[Judgment], wanted: Sequence[Candidate], rise: float) -> str:
-    """Of those under which halves agree as much as under the best, within chance, the first that clearly beats plain.
-
-    The mixture does so too where the evidence clearly rises, by so many standard errors, and halves agree no less.
-    """
+def _preferred(judgments: Sequence[Judgment], wanted: Sequence[Candidate]) -> str:
+    """Of those under which halves tell as much as under the best, within chance, the first that clearly beats plain."""
     if all(each.name != PLAIN for each in judgments):
         return judgments[0].name
     order = [candidate.name for candidate in wanted]
-    good = sorted(judgments, key=lambda each: order.index(each.name.removesuffix(BY_DISTANCE)))
-    for each in good:
-        explains = each.name == "mixture" and rise > CLEARLY and each.ahead > -NO_LESS
-        if each.behind <= CLEARLY and (each.ahead > CLEARLY or explains):
+    for each in sorted(judgments, key=lambda each: order.index(each.name.removesuffix(BY_DISTANCE))):
+        if each.behind <= CLEARLY and each.ahead > CLEARLY:
             return each.name
     return PLAIN
