@@ -15,7 +15,7 @@ from ahop._checks import as_rows
 from ahop._labels import rows_named
 from ahop.errors import UnsupportedError
 from ahop.model import Model
-from ahop.ranking import Ranked, posterior_of
+from ahop.ranking import Ranked, posterior_among_stored
 from ahop.scoring import with_prior
 from ahop.separations.softmax import Softmax
 from ahop.similarities.contributions import Contributions
@@ -175,7 +175,7 @@ def explain(model: Model, ranked: Ranked, compared: Compared, query: Tensor) -> 
         query: (1, d).
     """
     found = model.similarity.rows(compared.rows).contributions(compared.patterns, query)
-    posterior = float(posterior_of(ranked, model, 1)[0])
+    posterior = float(posterior_among_stored(ranked, model, 1))
     if len(compared.rows) == 1:
         bars = _against_unknown(model, ranked, compared, found, query, posterior)
     else:
