@@ -40,14 +40,7 @@ COLUMNS: dict[str, list[str]] = {
     "broken_data": ["dataset", "setting", "model", "top1", "bayes", "accuracy", "bayes_blend", "chosen"],
     "unknown_queries": ["setting", "model", "auroc", "chosen"],
     "explain": [
-        "setting",
-        "outlier",
-        "named",
-        "first",
-        "sum_error_micro",
-        "recall_ms",
-        "beyond_ms",
-        "unknown_beyond_ms",
+        *("setting", "outlier", "named", "first", "sum_error_micro", "recall_ms", "beyond_ms", "unknown_beyond_ms"),
     ],
     "policy": [
         *("setting", "pairs", "rule", "promised", "realized", "lower", "upper", "kept", "accepted", "set_size"),

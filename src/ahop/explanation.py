@@ -40,7 +40,7 @@ class Bar:
         name: of the dimension; or of what is none: what only the whole vector says, the prior, doubt in all scores;
             against "unknown" that other answers may be right, and how well all other patterns fit.
         log_odds: by how much it speaks for the answer and against the rival, in nats.
-        word: what happened there, such as "agrees", "outlier" or "missing".
+        word: what happened there, such as "agrees", "agrees less" (than with the rival), "outlier" or "missing".
         seen: the value of the query; None for what is no dimension.
         answer: the value that the answer has there.
         rival: the value that the rival has there; None if that is "unknown".
@@ -86,10 +86,12 @@ class Explanation:
     def __str__(self) -> str:
         speak = [bar for bar in self.bars if bar.log_odds > 0][:IN_WORDS]
         against = [bar for bar in self.bars if bar.log_odds < 0][:IN_WORDS]
-        return (
-            f"{self.answer} with probability {self.posterior:.2f}, {_odds(self.log_odds)} than {self.rival}. "
-            f"For it: {_listed(speak)}. Against it: {_listed(against)}."
-        )
+        return f"{self.headline}. For it: {_listed(speak)}. Against it: {_listed(against)}."
+
+    @property
+    def headline(self) -> str:
+        """The answer, how sure it is, and its odds."""
+        return f"{self.answer} with probability {self.posterior:.2f}, {_odds(self.log_odds)} than {self.rival}"
 
     def _repr_html_(self) -> str:
         largest = max((abs(bar.log_odds) for bar in self.bars), default=0.0) or 1.0
@@ -247,7 +249,8 @@ def _words(compared: Compared, found: Contributions, query: Tensor, sizes: Tenso
     if found.is_kept is None:
         words = [_side(size) for size in sizes.tolist()]
     else:
-        words = ["agrees" if kept else "outlier" for kept in found.is_kept[0, 0].tolist()]
+        kept = zip(found.is_kept[0, 0].tolist(), sizes.tolist(), strict=True)
+        words = [("agrees" if size >= 0 else "agrees less") if agrees else "outlier" for agrees, size in kept]
     gaps = torch.isnan(torch.cat([query, compared.patterns[:1]])).mT.tolist()
     return [
         "missing" if unseen else "not stored" if unstored else word

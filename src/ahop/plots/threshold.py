@@ -32,6 +32,8 @@ class ThresholdDisplay:
         thresholds: of the confidence, falling.
         measured: at each of them, what the policy is about: precision, false accepts, or the mean cost of a query.
         accepted: how many of all held-out queries are accepted, those of no stored pattern too.
+        queries: how many there are.
+        confidence: of each bound.
 
     Example:
         >>> memory = ahop.AssociativeMemory(torch.eye(30), separation=ahop.Softmax(9.0))
@@ -45,6 +47,8 @@ class ThresholdDisplay:
     thresholds: tuple[float, ...]
     measured: tuple[Share, ...]
     accepted: tuple[Share, ...]
+    queries: int
+    confidence: float
 
     @classmethod
     def from_pairs(
@@ -73,45 +77,41 @@ class ThresholdDisplay:
         looked_at = held_out.sure.sort(descending=True).values[places].tolist()
         thresholds = sorted({*looked_at, policy.accept_from}, reverse=True)
         each = [_at(held_out, threshold, policy) for threshold in thresholds]
-        shown = [found for found in each if found is not None]
-        return cls(policy, *(tuple(column) for column in zip(*shown, strict=True)))
+        shown, measured, accepted = zip(*(found for found in each if found is not None), strict=True)
+        return cls(policy, shown, measured, accepted, len(held_out.sure), confidence)
 
     def plot(self, figure: Any = None) -> Any:
         """Draw on a matplotlib figure, a new one if None; the figure is answered."""
-        figure = figure or pyplot().figure(figsize=(9, 3.6), layout="constrained")
+        figure = figure or pyplot().figure(figsize=(9, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2, sharex=True)
-        _curve(left, self.thresholds, self.measured, MEASURED)
-        _curve(right, self.thresholds, self.accepted, ACCEPTED)
-        left.set_title(TITLES[self.policy.rule], loc="left")
-        right.set_title("Queries that are accepted", loc="left")
-        right.set_ylim(0, 1.02)
-        if self.policy.rule == "costs":
-            left.set_ylim(bottom=0)
-        else:
-            left.axhline(self.policy.promised[0], color=PROMISED, linewidth=1, linestyle="--")
-            left.annotate(
-                f"promised: {100 * self.policy.promised[0]:g} %",
-                (0.02, self.policy.promised[0]),
-                xycoords=("axes fraction", "data"),
-                xytext=(0, 4),
-                textcoords="offset points",
-                color=PROMISED,
-            )
-        place = self.thresholds.index(self.policy.accept_from) if self.policy.accept_from in self.thresholds else None
-        for ax, shares in ((left, self.measured), (right, self.accepted)):
-            ax.axvline(self.policy.accept_from, color=CHOSEN, linewidth=1, linestyle=":")
-            if place is not None:
-                ax.plot(self.policy.accept_from, shares[place].value, "o", color=CHOSEN, zorder=3)
-                ax.annotate(
-                    _said(shares[place].value, is_cost=ax is left and self.policy.rule == "costs"),
-                    (self.policy.accept_from, shares[place].value),
-                    xytext=(-8, -14),
-                    textcoords="offset points",
-                    ha="right",
-                )
-            ax.set_xlabel("accepted from this confidence on")
+        is_cost, chosen = self.policy.rule == "costs", self.policy.accept_from
+        place = self.thresholds.index(chosen) if chosen in self.thresholds else None
+        for ax, shares, color, percent in (
+            (left, self.measured, MEASURED, not is_cost),
+            (right, self.accepted, ACCEPTED, True),
+        ):
+            _curve(ax, self.thresholds, shares, color, 100 if percent else 1)
+            ax.axvline(chosen, color=CHOSEN, linewidth=1, linestyle=":")
+            ax.set_xlabel("answers are accepted from this confidence on")
+            ax.yaxis.set_major_formatter("{x:g} %" if percent else "{x:g}")
             for side in ("top", "right"):
                 ax.spines[side].set_visible(False)
+            if place is not None:
+                _mark(ax, chosen, shares[place], percent)
+        left.set_title(TITLES[self.policy.rule], loc="left")
+        right.set_title("Queries that are accepted", loc="left")
+        right.set_ylim(0, 102)
+        if is_cost:
+            left.set_ylim(bottom=0)
+        else:
+            _promise(left, 100 * self.policy.promised[0])
+            _limit(left, [100 * share.value for share in self.measured], self.policy.rule)
+        figure.supxlabel(
+            f"Dotted: the threshold that was chosen, {chosen:.3g}. Bands: bounds from {self.queries} held-out queries, "
+            f"{100 * self.confidence:g} % on each side.",
+            fontsize="small",
+            color="0.35",
+        )
         return figure
 
 
@@ -134,11 +134,36 @@ def _at(held_out: HeldOut, threshold: float, policy: Policy) -> tuple[float, Sha
     return threshold, measured, bounds_of(accepted, count, rate)
 
 
-def _curve(ax: Any, thresholds: Sequence[float], shares: Sequence[Share], color: str) -> None:
-    low, high = [share.low for share in shares], [share.high for share in shares]
+def _curve(ax: Any, thresholds: Sequence[float], shares: Sequence[Share], color: str, scale: float) -> None:
+    low, high = [scale * share.low for share in shares], [scale * share.high for share in shares]
     ax.fill_between(thresholds, low, high, color=color, alpha=0.2, linewidth=0, step="post")
-    ax.step(thresholds, [share.value for share in shares], color=color, linewidth=1.6, where="post")
+    ax.step(thresholds, [scale * share.value for share in shares], color=color, linewidth=1.6, where="post")
 
 
-def _said(value: float, is_cost: bool) -> str:
-    return f"{value:.2f}" if is_cost else f"{100 * value:.1f} %"
+def _mark(ax: Any, threshold: float, share: Share, percent: bool) -> None:
+    """The threshold that was chosen, and what it does."""
+    height = 100 * share.value if percent else share.value
+    ax.plot(threshold, height, "o", color=CHOSEN, zorder=3)
+    ax.annotate(
+        f"{height:.1f} %" if percent else f"{height:.2f}",
+        (threshold, height),
+        xytext=(-9, -16),
+        textcoords="offset points",
+        ha="right",
+        fontweight="bold",
+        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
+    )
+
+
+def _promise(ax: Any, height: float) -> None:
+    ax.axhline(height, color=PROMISED, linewidth=1, linestyle="--")
+    place, shift = (0.02, height), (0, 4)
+    ax.annotate(
+        f"promised: {height:g} %", place, shift, ("axes fraction", "data"), textcoords="offset points", color=PROMISED
+    )
+
+
+def _limit(ax: Any, heights: Sequence[float], rule: str) -> None:
+    """Where hardly anything is accepted the band is as high as the picture: it is cut off."""
+    low, high = (min(heights) - 4, 102) if rule == "precision" else (0, max(heights) + 4)
+    ax.set_ylim(max(0, low), min(102, high))
