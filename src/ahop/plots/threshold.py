@@ -97,7 +97,8 @@ class ThresholdDisplay:
             for side in ("top", "right"):
                 ax.spines[side].set_visible(False)
             if place is not None:
-                _mark(ax, chosen, shares[place], percent)
+                above = ax is left and self.policy.rule == "false_accept"  # below is the axis
+                _mark(ax, chosen, shares[place], percent, 22 if above else -16)
         left.set_title(TITLES[self.policy.rule], loc="left")
         right.set_title("Queries that are accepted", loc="left")
         right.set_ylim(0, 102)
@@ -105,7 +106,7 @@ class ThresholdDisplay:
             left.set_ylim(bottom=0)
         else:
             _promise(left, 100 * self.policy.promised[0])
-            _limit(left, [100 * share.value for share in self.measured], self.policy.rule)
+            _limit(left, [100 * share.value for share in self.measured], self.policy)
         figure.supxlabel(
             f"Dotted: the threshold that was chosen, {chosen:.3g}. Bands: bounds from {self.queries} held-out queries, "
             f"{100 * self.confidence:g} % on each side.",
@@ -140,14 +141,14 @@ def _curve(ax: Any, thresholds: Sequence[float], shares: Sequence[Share], color:
     ax.step(thresholds, [scale * share.value for share in shares], color=color, linewidth=1.6, where="post")
 
 
-def _mark(ax: Any, threshold: float, share: Share, percent: bool) -> None:
+def _mark(ax: Any, threshold: float, share: Share, percent: bool, lift: float) -> None:
     """The threshold that was chosen, and what it does."""
     height = 100 * share.value if percent else share.value
     ax.plot(threshold, height, "o", color=CHOSEN, zorder=3)
     ax.annotate(
         f"{height:.1f} %" if percent else f"{height:.2f}",
         (threshold, height),
-        xytext=(-9, -16),
+        xytext=(-9, lift),
         textcoords="offset points",
         ha="right",
         fontweight="bold",
@@ -163,7 +164,7 @@ def _promise(ax: Any, height: float) -> None:
     )
 
 
-def _limit(ax: Any, heights: Sequence[float], rule: str) -> None:
-    """Where hardly anything is accepted the band is as high as the picture: it is cut off."""
-    low, high = (min(heights) - 4, 102) if rule == "precision" else (0, max(heights) + 4)
+def _limit(ax: Any, heights: Sequence[float], policy: Policy) -> None:
+    """Around what is promised: a band of hardly any answers, and all strangers let in, are as high as the picture."""
+    low, high = (min(heights) - 4, 102) if policy.rule == "precision" else (0, 600 * policy.promised[0])
     ax.set_ylim(max(0, low), min(102, high))
