@@ -90,7 +90,7 @@ class ThresholdDisplay:
             (left, self.measured, MEASURED, not is_cost),
             (right, self.accepted, ACCEPTED, True),
         ):
-            _curve(ax, self.thresholds, shares, color, 100 if percent else 1)
+            _curve(ax, self.thresholds, shares, color, 100.0 if percent else 1.0)
             ax.axvline(chosen, color=CHOSEN, linewidth=1, linestyle=":")
             ax.set_xlabel("answers are accepted from this confidence on")
             ax.yaxis.set_major_formatter("{x:g} %" if percent else "{x:g}")
@@ -98,7 +98,7 @@ class ThresholdDisplay:
                 ax.spines[side].set_visible(False)
             if place is not None:
                 above = ax is left and self.policy.rule == "false_accept"  # below is the axis
-                _mark(ax, chosen, shares[place], percent, 22 if above else -16)
+                _mark(ax, chosen, shares[place], percent, 22.0 if above else -16.0)
         left.set_title(TITLES[self.policy.rule], loc="left")
         right.set_title("Queries that are accepted", loc="left")
         right.set_ylim(0, 102)
