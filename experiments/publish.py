@@ -39,6 +39,13 @@ COLUMNS: dict[str, list[str]] = {
     "unseen_corruption": ["corruption", "family", "model", "top1", "accuracy", "chosen"],
     "broken_data": ["dataset", "setting", "model", "top1", "bayes", "accuracy", "bayes_blend", "chosen"],
     "unknown_queries": ["setting", "model", "auroc", "chosen"],
+    "explain": [
+        *("setting", "outlier", "named", "first", "sum_error_micro", "recall_ms", "beyond_ms", "unknown_beyond_ms"),
+    ],
+    "policy": [
+        *("setting", "pairs", "rule", "promised", "realized", "lower", "upper", "kept", "accepted", "set_size"),
+        "refused",
+    ],
     "calibration": ["setting", "model", "ece", "top1", "confidence", "chosen"],
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],

@@ -1,7 +1,10 @@
 """Acting on answers: what is promised holds, and what cannot be promised is refused."""
 
+import itertools
 from functools import cache
+from typing import Any
 
+import matplotlib.pyplot
 import numpy as np
 import pytest
 import scipy.stats
@@ -10,9 +13,12 @@ from torch import Tensor
 
 import ahop
 from ahop.decisions import Policy, q_values, upper_bound
-from ahop.errors import InvalidTypeError, InvalidValueError
+from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
+from ahop.plots import ThresholdDisplay
+from ahop.plots.threshold import TITLES
 from tests.paper.worlds import uniform_patterns
 
+matplotlib.use("Agg")
 VARIANT = ahop.MixedVariant(0.3, 0.3, 0.3)
 
 
@@ -50,6 +56,15 @@ def test_accepted_answers_are_as_often_right_as_promised(precision: float) -> No
     assert "are right" in str(policy)
 
 
+def test_answers_that_are_as_sure_are_accepted_or_asked_together() -> None:
+    patterns = 10 * torch.eye(400)
+    certain = ahop.AssociativeMemory(patterns, separation=ahop.Softmax(1.0))
+    origins = torch.arange(400)
+    queries = patterns[torch.cat([origins[:300], origins[:100]])]  # the last hundred are wrong, and look as sure
+    with pytest.raises(InvalidValueError, match="of the 400 surest answers 100 were wrong"):
+        ahop.policy(certain, (origins, queries), precision=0.9)
+
+
 def test_strangers_are_let_in_as_seldom_as_promised() -> None:
     policy = ahop.policy(memory(), pairs(500, 2), false_accept=0.02, strangers=strangers(1000, 3))
     answer = memory().recall(strangers(2000, 5), k=1)
@@ -65,6 +80,7 @@ def test_sets_hold_the_origin_as_often_as_promised() -> None:
     assert sets is not None
     held = np.mean([origin in answers for origin, answers in zip(test.origins.tolist(), sets, strict=True)])
     assert 0.93 < held < 0.975
+    assert "belongs to the set" in str(policy)
     assert np.mean([len(answers) for answers in sets]) < 32
 
 
@@ -107,3 +123,35 @@ def test_q_values_are_the_expected_share_of_wrong_ones() -> None:
     answer = memory().recall(test.queries)
     kept = answer.q_values() <= 0.05
     assert float((answer.indices[kept, 0] == test.origins[kept]).double().mean()) > 0.93
+
+
+@pytest.mark.parametrize(
+    ("rule", "asked"), [("precision", 0.9), ("false_accept", 0.1), ("costs", {"wrong": 20, "ask": 1})]
+)
+def test_a_picture_shows_what_each_threshold_would_do(rule: str, asked: Any) -> None:
+    some, others = pairs(400, 2), strangers(100, 3)
+    policy = ahop.policy(memory(), some, strangers=others, **{rule: asked})
+    display = ThresholdDisplay.from_pairs(memory(), some, policy, strangers=others, steps=20)
+    place = display.thresholds.index(policy.accept_from)
+    measured = display.measured[place]
+    assert measured.low <= measured.value <= measured.high
+    if rule == "precision":  # the bound keeps the promise at the threshold, and as far as was looked from there on
+        assert measured.low >= 0.9
+    if rule == "false_accept":
+        assert measured.high <= 0.1
+    if (
+        rule == "costs"
+    ):  # no threshold that is shown is much cheaper than the one that takes probabilities at their word
+        assert measured.value <= min(each.value for each in display.measured) + 0.1
+    assert all(one.value <= two.value for one, two in itertools.pairwise(display.accepted))
+    figure = display.plot()
+    assert figure.axes[0].get_title(loc="left") == TITLES[rule]
+    matplotlib.pyplot.close(figure)
+
+
+def test_a_picture_needs_a_threshold_that_was_chosen() -> None:
+    with pytest.raises(UnsupportedError, match="'no rule'"):
+        ThresholdDisplay.from_pairs(memory(), pairs(50, 2), Policy(0.9))
+    coverage = ahop.policy(memory(), pairs(50, 2), coverage=0.9)
+    with pytest.raises(UnsupportedError, match="'coverage'"):
+        ThresholdDisplay.from_pairs(memory(), pairs(50, 2), coverage)

@@ -198,6 +198,24 @@ def test_a_memory_knows_what_it_does_not_know() -> None:
 
 
 @pytest.mark.slow
+def test_explanations_name_the_outlier_and_sum_to_the_log_odds() -> None:
+    rows = ours("explain")
+    assert by(rows, "outlier", value="named")["8 to 16 std off"] >= 0.95
+    for row in rows:
+        assert row["sum_error_micro"] <= 10
+        assert row["beyond_ms"] <= row["recall_ms"]  # milliseconds are those of a busy machine; their ratio is not
+
+
+@pytest.mark.slow
+def test_policies_keep_what_they_promise_or_refuse() -> None:
+    rows = {(row["pairs"], row["rule"]): row for row in ours("policy")}
+    assert rows[1000, "precision 0.9"]["realized"] >= 0.9
+    assert rows[1000, "false_accept 0.1"]["realized"] <= 0.1
+    assert 0.93 <= rows[1000, "coverage 0.95"]["realized"] <= 0.975
+    assert rows[100, "precision 0.99"]["refused"] == 1
+
+
+@pytest.mark.slow
 def test_probabilities_mean_what_they_say() -> None:
     rows = ours("calibration")
     wrong = by(rows, "setting", "model", value="ece")

@@ -1,5 +1,8 @@
 """Why a memory answers as it does."""
 
+from functools import cache
+from pathlib import Path
+
 import matplotlib.pyplot
 import numpy as np
 import pandas as pd
@@ -7,15 +10,19 @@ import pytest
 import torch
 
 import ahop
-from ahop.errors import ShapeError, UnsupportedError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
+from ahop.explanation import Explanation
 from ahop.plots import WaterfallDisplay
+from ahop.stores import create_store
+from tests import recallers
 from tests.paper.worlds import uniform_patterns
 
 matplotlib.use("Agg")
 VARIANT = ahop.MixedVariant(0.1, 0.2, 0.3)
 
 
-def learned(similarity: str | list[str] = "mixture", count: int = 200, dimensions: int = 16) -> ahop.AssociativeMemory:
+@cache
+def learned(similarity: str = "mixture", count: int = 200, dimensions: int = 16) -> ahop.AssociativeMemory:
     patterns = uniform_patterns(count, dimensions)
     return ahop.fit(patterns, variant=VARIANT, samples=200, similarity=similarity, progress=False)
 
@@ -33,7 +40,7 @@ def test_the_bars_sum_to_the_log_odds_of_the_answer(similarity: str) -> None:
 
 
 def test_without_a_floor_nothing_is_left_to_doubt() -> None:
-    memory = learned()
+    memory = learned().copy()
     memory.separation = ahop.Softmax(beta=0.7)
     for query in VARIANT.sample(memory.patterns, 20, 5).queries:
         assert "doubt" not in [bar.name for bar in memory.explain(query).bars]
@@ -77,6 +84,78 @@ def test_a_rival_can_be_named_and_what_is_missing_is_said() -> None:
     explained = memory.explain(query, against=7)
     assert explained.rival == 7
     assert {bar.name: bar.word for bar in explained.bars}["dimension 2"] == "missing"
+
+
+@pytest.mark.parametrize("similarity", ["mixture", "additive", "nuisance", "footprint", "auto"])
+@pytest.mark.parametrize("rate", [0.5, 0.1])
+def test_the_bars_against_unknown_sum_to_its_log_odds(similarity: str, rate: float) -> None:
+    memory = learned(similarity).copy()
+    assert memory.detector is not None
+    memory.detector.rate = rate
+    strangers = VARIANT.sample(uniform_patterns(50, 16, seed=9), 10, 6).queries.double()
+    queries = [*VARIANT.sample(memory.patterns, 10, 5).queries.double(), *strangers]
+    memory = memory.double()  # so that even what is nearly certain has digits
+    answers = memory.recall(torch.stack(queries))
+    assert answers.unknown is not None
+    for query, sure, unknown in zip(queries, answers.posterior[:, 0], answers.unknown, strict=True):
+        explained = memory.explain(query, against="unknown")
+        assert explained.rival == "unknown"
+        assert sum(bar.log_odds for bar in explained.bars) == pytest.approx(explained.log_odds, abs=1e-9)
+        assert explained.log_odds == pytest.approx(float((sure * (1 - unknown) / unknown).log()), abs=1e-5)
+        told = {bar.name: bar.log_odds for bar in explained.bars}
+        assert told.get("prior", 0.0) == pytest.approx(float(np.log((1 - rate) / rate)))
+        assert told["other answers"] == pytest.approx(float(sure.log()), abs=1e-9)
+
+
+def test_against_unknown_each_dimension_tells_its_part_of_the_score() -> None:
+    memory = learned()
+    assert memory.detector is not None
+    query = VARIANT.sample(memory.patterns, 1, 5).queries
+    query[0, 3] = torch.nan
+    explained = memory.explain(query, against="unknown")
+    told = [bar for bar in explained.bars if bar.name.startswith("dimension")]
+    score = float(memory.scores(query).max())
+    assert sum(bar.log_odds for bar in told) == pytest.approx(memory.detector.worth_of_best * score, rel=1e-5)
+    assert {bar.rival for bar in told} == {None}
+    assert next(bar.word for bar in told if bar.name == "dimension 3") == "missing"
+
+
+def test_who_cannot_tell_unknown_queries_says_so_and_a_label_of_that_name_comes_first() -> None:
+    patterns = uniform_patterns(3, 4)
+    with pytest.raises(UnsupportedError, match=r"ahop\.fit"):
+        ahop.AssociativeMemory(patterns).explain(patterns[0], against="unknown")
+    named = ahop.AssociativeMemory(patterns, labels=["here", "there", "unknown"])
+    assert named.explain(patterns[0], against="unknown").bars[0].rival is not None
+    alone = ahop.AssociativeMemory(learned().patterns[:1], learned().model)
+    assert alone.explain(alone.patterns[0], against="unknown").rival == "unknown"
+
+
+def same(explained: Explanation, other: Explanation) -> bool:
+    ours, theirs = ({bar.name: (bar.word, round(bar.log_odds, 3)) for bar in each.bars} for each in (explained, other))
+    return ours == theirs and (explained.answer, explained.rival) == (other.answer, other.rival)
+
+
+def test_indexes_and_stores_explain_as_the_memory_does(tmp_path: Path) -> None:
+    memory, store = recallers.fitted(), create_store(tmp_path / "table", recallers.fitted())
+    others = (ahop.index(memory, candidates=400), store, store.index(candidates=400))
+    for query in recallers.copies(memory.patterns, 3, seed=5)[0].queries:
+        for against in (None, "unknown", 7):
+            expected = memory.explain(query, against=against, group="up")
+            assert all(same(each.explain(query, against=against, group="up"), expected) for each in others)
+
+
+def test_rivals_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    memory = recallers.fitted()
+    index, query = ahop.index(memory), memory.patterns[0]
+    index.remove([7])
+    with pytest.raises(InvalidValueError, match="was removed"):
+        index.explain(query, against=7)
+    store = create_store(tmp_path / "table", memory)
+    for recaller in (store, store.index()):
+        with pytest.raises(InvalidValueError, match="not there: 4000"):
+            recaller.explain(query, against=4000)
+        with pytest.raises(InvalidTypeError, match="number of a pattern"):
+            recaller.explain(query, against="seven")
 
 
 def test_one_query_is_explained_at_a_time_and_one_pattern_has_no_rival() -> None:

@@ -37,6 +37,8 @@ class Policy:
         set_from: the posterior from which an answer belongs to the set; None if no coverage was asked for.
         promise: what was asked for, in words.
         accepted: how many queries it will accept.
+        rule: what was asked for: "precision", "false_accept", "costs" or "coverage"; empty if a threshold was given.
+        promised: its value; of costs, what a wrong answer and what asking costs.
     """
 
     accept_from: float
@@ -44,8 +46,12 @@ class Policy:
     set_from: float | None = None
     promise: str = ""
     accepted: Share | None = None
+    rule: str = ""
+    promised: tuple[float, ...] = ()
 
     def __str__(self) -> str:
+        if self.set_from is not None:
+            return f"{self.promise}: an answer belongs to the set from a posterior of {self.set_from:.4g} on."
         rate = "" if self.accepted is None else f" It will accept {self.accepted} of the queries."
         return f"{self.promise}: answers are accepted from a confidence of {self.accept_from:.4f} on.{rate}"
 
@@ -114,10 +120,17 @@ def is_bounded(errors: int, count: int, rate: float, confidence: float) -> bool:
     return errors < count and _at_most(errors, count, rate) <= 1 - confidence
 
 
+def bounds_of(hits: int, count: int, confidence: float) -> Share:
+    """With a bound on each side, each with this confidence by itself: a promise rests on one of them alone."""
+    if not count:
+        return Share(0.0, 0.0, 1.0)
+    low, high = 1 - upper_bound(count - hits, count, confidence), upper_bound(hits, count, confidence)
+    return Share(hits / count, low, high)
+
+
 def share_of(hits: int, count: int, confidence: float) -> Share:
     """With bounds on both sides, each with half of the doubt."""
-    side = 1 - (1 - confidence) / 2
-    return Share(hits / max(1, count), 1 - upper_bound(count - hits, count, side), upper_bound(hits, count, side))
+    return bounds_of(hits, count, 1 - (1 - confidence) / 2)
 
 
 def _at_most(errors: int, count: int, rate: float) -> float:

@@ -3,23 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from math import exp
+from math import exp, log
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
-from ahop.likelihood import EvidenceSimilarity
+from ahop._checks import as_rows
+from ahop._labels import rows_named
+from ahop.errors import UnsupportedError
 from ahop.model import Model
-from ahop.ranking import Ranked, posterior_of
+from ahop.ranking import Ranked, posterior_among_stored
 from ahop.scoring import with_prior
 from ahop.separations.softmax import Softmax
-from ahop.similarities.aligned import AlignedSimilarity
-from ahop.similarities.base import Similarity
-from ahop.variants.mixture import MixtureVariant
+from ahop.similarities.contributions import Contributions
 
 # Bars that are told one by one in words and pictures; the others are lumped.
 SHOWN, IN_WORDS = 8, 3
-PRIOR, DOUBT = "prior", "doubt"
+# What is no dimension, and the rival that is none of the stored patterns.
+PRIOR, DOUBT, OTHER_ANSWERS, OTHER_PATTERNS = "prior", "doubt", "other answers", "other patterns"
+UNKNOWN = "unknown"
+LEAST_POSTERIOR = 1e-38
 # Less is rounding.
 LEAST = 1e-6
 # Beyond so many nats odds are told as certain.
@@ -31,12 +37,13 @@ class Bar:
     """One reason.
 
     Attributes:
-        name: of the dimension; or of what only the whole vector says, of the prior, of doubt in all scores.
+        name: of the dimension; or of what is none: what only the whole vector says, the prior, doubt in all scores;
+            against "unknown" that other answers may be right, and how well all other patterns fit.
         log_odds: by how much it speaks for the answer and against the rival, in nats.
-        word: what happened there, such as "agrees", "outlier" or "missing".
+        word: what happened there, such as "agrees", "agrees less" (than with the rival), "outlier" or "missing".
         seen: the value of the query; None for what is no dimension.
         answer: the value that the answer has there.
-        rival: the value that the rival has there.
+        rival: the value that the rival has there; None if that is "unknown".
     """
 
     name: str
@@ -53,7 +60,7 @@ class Explanation:
 
     Attributes:
         answer: label of the pattern that was answered; its row, if there are no labels.
-        rival: of the one that it is told apart from.
+        rival: of the one that it is told apart from; or "unknown", if that is no stored pattern.
         posterior: how sure the answer is.
         log_odds: of the answer against the rival, in nats: the sum of all bars.
         bars: the largest first, whatever their sign.
@@ -79,83 +86,176 @@ class Explanation:
     def __str__(self) -> str:
         speak = [bar for bar in self.bars if bar.log_odds > 0][:IN_WORDS]
         against = [bar for bar in self.bars if bar.log_odds < 0][:IN_WORDS]
-        return (
-            f"{self.answer} with probability {self.posterior:.2f}, {_odds(self.log_odds)} than {self.rival}. "
-            f"For it: {_listed(speak)}. Against it: {_listed(against)}."
-        )
+        return f"{self.headline}. For it: {_listed(speak)}. Against it: {_listed(against)}."
+
+    @property
+    def headline(self) -> str:
+        """The answer, how sure it is, and its odds."""
+        return f"{self.answer} with probability {self.posterior:.2f}, {_odds(self.log_odds)} than {self.rival}"
 
     def _repr_html_(self) -> str:
         largest = max((abs(bar.log_odds) for bar in self.bars), default=0.0) or 1.0
         return f"<p>{escape(str(self))}</p><table>{''.join(_html(bar, largest) for bar in self.shown())}</table>"
 
 
+@dataclass(frozen=True)
+class Compared:
+    """The answer and its rival; the answer alone, if its rival is "unknown".
+
+    Attributes:
+        rows: (m,) of the stored patterns, the answer first.
+        patterns: (m, d) themselves, modulated.
+        log_prior: (m,) how often each is the origin; None if all are alike.
+        labels: what they are called.
+        dimensions: the names of the columns.
+    """
+
+    rows: Tensor
+    patterns: Tensor
+    log_prior: Tensor | None
+    labels: Sequence[object]
+    dimensions: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        rows: Tensor,
+        patterns: Tensor,
+        log_prior: Tensor | None = None,
+        labels: Sequence[object] | None = None,
+        dimensions: Sequence[str] | None = None,
+    ) -> "Compared":
+        """With rows for labels and numbers for dimensions, where these have no names."""
+        if bool((rows < 0).any()):
+            raise UnsupportedError(
+                "One pattern has no rival to tell the answer from. A memory that was fitted can tell it from none: "
+                '`against="unknown"`.'
+            )
+        names = dimensions or [f"dimension {place}" for place in range(patterns.shape[-1])]
+        return cls(rows, patterns, log_prior, rows.tolist() if labels is None else labels, names)
+
+    @classmethod
+    def among(
+        cls,
+        ranked: Ranked,
+        against: object,
+        stored: Tensor,
+        log_prior: Tensor | None,
+        labels: NDArray[np.object_] | None,
+        dimensions: Sequence[str] | None,
+    ) -> "Compared":
+        """The first answer and the rival that is asked for, among all stored patterns (n, d).
+
+        Args:
+            against: a label, a row if there are no labels, or "unknown"; the second answer if None.
+        """
+        rows = pad(ranked.ids[0], (0, 2 - ranked.ids.shape[1]), value=-1)
+        if against is not None:
+            rows = rows[:1]
+            if not is_unknown(against, labels):
+                named = (
+                    as_rows("against", [against], len(stored))
+                    if labels is None
+                    else rows_named(labels, [against], "against")
+                )
+                rows = torch.cat([rows, named.to(rows)])
+        called = None if labels is None else labels[rows.cpu().numpy()].tolist()
+        return cls.of(rows, stored[rows], None if log_prior is None else log_prior[rows], called, dimensions)
+
+
+def is_unknown(against: object, labels: NDArray[np.object_] | None = None) -> bool:
+    """Whether no stored pattern is meant, and not one that has this very label."""
+    return isinstance(against, str) and against == UNKNOWN and (labels is None or UNKNOWN not in labels)
+
+
 @torch.no_grad()
-def explain(
-    model: Model,
-    ranked: Ranked,
-    rows: Tensor,
-    patterns: Tensor,
-    query: Tensor,
-    log_prior: Tensor | None,
-    labels: Sequence[object],
-    names: Sequence[str],
-) -> Explanation:
-    """Why the first of two patterns is answered, and not the second.
+def explain(model: Model, ranked: Ranked, compared: Compared, query: Tensor) -> Explanation:
+    """Why the first of two patterns is answered, and not the second; or one, and not "unknown".
 
     Args:
         ranked: what is known of all patterns.
-        rows: (2,) of the two.
-        patterns: (2, d) themselves, modulated.
         query: (1, d).
-        log_prior: (2,) how often each is the origin.
-        labels: what the two are called.
-        names: of the dimensions.
     """
-    similarity, beta = model.similarity.rows(rows), model.beta
-    found = similarity.contributions(patterns, query)
-    sizes = beta * (found.dimensions[0, 0] - found.dimensions[0, 1]).double()
-    words = _words(similarity, patterns[0], query[0], sizes)
-    values = torch.stack([query[0], *patterns]).mT.tolist()
-    bars = [
-        Bar(name, size, word, *of_dimension)
-        for name, size, word, of_dimension in zip(names, sizes.tolist(), words, values, strict=True)
-    ]
-    wholes = {
-        name: beta * float(scores[0, 0].double() - scores[0, 1].double()) for name, scores in found.wholes.items()
-    }
-    if log_prior is not None:
-        wholes[PRIOR] = float(log_prior[0].double() - log_prior[1].double())
-    bars += [Bar(name, size, _side(size)) for name, size in wholes.items()]
+    found = model.similarity.rows(compared.rows).contributions(compared.patterns, query)
+    posterior = float(posterior_among_stored(ranked, model, 1))
+    if len(compared.rows) == 1:
+        bars = _against_unknown(model, ranked, compared, found, query, posterior)
+    else:
+        bars = _against_rival(model, ranked, compared, found, query)
+    bars.sort(key=lambda bar: -abs(bar.log_odds))
+    answer, rival = (*compared.labels, UNKNOWN)[:2]
+    return Explanation(answer, rival, posterior, sum(bar.log_odds for bar in bars), tuple(bars))
+
+
+def _against_rival(model: Model, ranked: Ranked, compared: Compared, found: Contributions, query: Tensor) -> list[Bar]:
+    bars, prior = _of_similarity(compared, found, query, model.beta), compared.log_prior
     scores = found.scores
-    weighed = scores if log_prior is None else with_prior(scores, log_prior, model.separation)
-    log_odds, posterior = _log_odds(model, ranked, weighed)
+    if prior is not None:
+        size = float(prior[0].double() - prior[1].double())
+        bars.append(Bar(PRIOR, size, _side(size)))
+        scores = with_prior(scores, prior, model.separation)
+    log_odds = _log_odds(model, ranked, scores)
     doubt = log_odds - sum(bar.log_odds for bar in bars)
     if abs(doubt) > LEAST * max(1.0, abs(log_odds)):
         bars.append(Bar(DOUBT, doubt, "scores may say nothing"))
-    ordered = sorted(bars, key=lambda bar: -abs(bar.log_odds))
-    return Explanation(labels[0], labels[1], posterior, sum(bar.log_odds for bar in ordered), tuple(ordered))
+    return bars
 
 
-def _log_odds(model: Model, ranked: Ranked, scores: Tensor) -> tuple[float, float]:
-    """Of the first against the second of two patterns with scores (1, 2), and the posterior of the best of all."""
-    posterior = float(posterior_of(ranked, model, 1)[0])
+def _against_unknown(
+    model: Model, ranked: Ranked, compared: Compared, found: Contributions, query: Tensor, posterior: float
+) -> list[Bar]:
+    """The detector weighs the score of the best pattern beside those of all others, and only the first is a sum."""
+    detector = model.detector
+    if detector is None or ranked.evidence is None:
+        raise UnsupportedError(
+            "This memory was not fitted to tell queries of no stored pattern: `ahop.fit(patterns, pairs=...)` does so."
+        )
+    bars = _of_similarity(compared, found, query, detector.worth_of_best)
+    known, prior = -float(detector.log_odds(ranked.evidence)), -detector.log_prior_odds
+    others = known - prior - sum(bar.log_odds for bar in bars)
+    bars.append(Bar(OTHER_PATTERNS, others, "how well they fit"))
+    bars.append(Bar(OTHER_ANSWERS, log(max(posterior, LEAST_POSTERIOR)), "may be right"))
+    return [*bars, Bar(PRIOR, prior, _side(prior))] if prior else bars
+
+
+def _of_similarity(compared: Compared, found: Contributions, query: Tensor, weight: float) -> list[Bar]:
+    """What each dimension and what only the whole vector says for the answer, less what they say for the rival."""
+    sizes = weight * _lead(found.dimensions[0].double())
+    values = torch.cat([query, compared.patterns]).mT.tolist()
+    told = zip(compared.dimensions, sizes.tolist(), _words(compared, found, query, sizes), values, strict=True)
+    bars = [Bar(name, size, word, *of_dimension) for name, size, word, of_dimension in told]
+    for name, scores in found.wholes.items():
+        size = weight * float(_lead(scores[0].double()))
+        bars.append(Bar(name, size, _side(size)))
+    return bars
+
+
+def _lead(values: Tensor) -> Tensor:
+    """Of the first over the second, if there is one."""
+    return values[0] if len(values) == 1 else values[0] - values[1]
+
+
+def _log_odds(model: Model, ranked: Ranked, scores: Tensor) -> float:
+    """Of the first against the second of two patterns with scores (1, 2)."""
     separation, below = model.separation, model.beta * (scores[0].double() - ranked.scores[0, 0].double())
     if not isinstance(separation, Softmax) or not separation.floor:
-        return float(below[0] - below[1]), posterior
+        return float(below[0] - below[1])
     shares = separation.floored((below - ranked.log_mass).exp(), ranked.known)
-    return float(shares[0].log() - shares[1].log()), posterior
+    return float(shares[0].log() - shares[1].log())
 
 
-def _words(similarity: Similarity, original: Tensor, query: Tensor, sizes: Tensor) -> list[str]:
-    """What happened to each dimension of the answer (d,): as a mixture sees it, else by whom it speaks for."""
-    while isinstance(similarity, AlignedSimilarity):
-        query, similarity = similarity.aligned(query), similarity.base
-    words = [_side(size) for size in sizes.tolist()]
-    if isinstance(similarity, EvidenceSimilarity) and isinstance(similarity.variant, MixtureVariant):
-        is_kept = similarity.variant.kept_probability(original.unsqueeze(0), query.unsqueeze(0))[0] > 0.5
-        words = ["agrees" if kept else "outlier" for kept in is_kept.tolist()]
-    gaps = zip(words, torch.isnan(query).tolist(), torch.isnan(original).tolist(), strict=True)
-    return ["missing" if unseen else "not stored" if unstored else word for word, unseen, unstored in gaps]
+def _words(compared: Compared, found: Contributions, query: Tensor, sizes: Tensor) -> list[str]:
+    """What happened to each dimension of the answer: as a mixture sees it, else by whom it speaks for."""
+    if found.is_kept is None:
+        words = [_side(size) for size in sizes.tolist()]
+    else:
+        kept = zip(found.is_kept[0, 0].tolist(), sizes.tolist(), strict=True)
+        words = [("agrees" if size >= 0 else "agrees less") if agrees else "outlier" for agrees, size in kept]
+    gaps = torch.isnan(torch.cat([query, compared.patterns[:1]])).mT.tolist()
+    return [
+        "missing" if unseen else "not stored" if unstored else word
+        for word, (unseen, unstored) in zip(words, gaps, strict=True)
+    ]
 
 
 def _side(size: float) -> str:

@@ -10,6 +10,7 @@ from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, Similarity, over_leading_axes
 from ahop.similarities.contributions import Contributions
 from ahop.variants.base import FactorizedVariant, Variant
+from ahop.variants.mixture import MixtureVariant
 from ahop.variants.nuisance import NuisanceVariant
 
 
@@ -71,3 +72,11 @@ class EvidenceSimilarity(DecomposableSimilarity):
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
         return self.variant.evidence_per_dimension(patterns, queries)
+
+    @override
+    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+        """Of a mixture, also which entries were kept."""
+        if not isinstance(self.variant, MixtureVariant):
+            return super().contributions(patterns, queries)
+        dimensions, is_kept = self.variant.evidence_and_kept(patterns, queries)
+        return Contributions(dimensions, {}, is_kept)

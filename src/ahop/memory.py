@@ -22,14 +22,14 @@ from ahop._checks import (
     same_kind,
 )
 from ahop._frames import index_of, names_of
-from ahop._labels import as_labels, as_text, frozen, rows_named
+from ahop._labels import as_labels, as_text, frozen
 from ahop._locks import CopyableLock
 from ahop._missing import filled, holds_nan, observed
 from ahop._tensors import all_finite, saturate
 from ahop._typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
 from ahop.energies.base import Energy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
-from ahop.explanation import Explanation, explain
+from ahop.explanation import Compared, Explanation, explain
 from ahop.kernels.packing import keep_packed, worth_packing
 from ahop.model import DEFAULT_ENERGY, Model
 from ahop.modulations.base import Modulation
@@ -220,27 +220,16 @@ class AssociativeMemory(nn.Module):
 
         Args:
             query: one row, (d,) or (1, d).
-            against: label of the rival, or its row if there are no labels; default the second answer.
+            against: label of the rival, or its row if there are no labels; or "unknown", if no label is that, for what
+                tells the answer from a query of no stored pattern. Default: the second answer.
             group: where the query comes from, if the memory was fitted with groups.
         """
-        if len(self) < 2:
-            raise UnsupportedError("A memory of one pattern has no rival to tell its answer from.")
         asked = as_query(query, self.patterns, self.dimensions)
         with self._lock:  # one state answers a call, whatever is added meanwhile
             prior, labels, model = self.log_prior, self.labels, self.model.for_group(group)
             stored = self._stored()
         ranked = rank(model, stored, asked, 2, log_prior=prior)
-        rows = ranked.ids[0]
-        if against is not None:
-            named = (
-                as_rows("against", [against], len(stored))
-                if labels is None
-                else rows_named(labels, [against], "against")
-            )
-            rows = torch.cat([rows[:1], named.to(rows)])
-        called = rows.tolist() if labels is None else labels[rows.cpu().numpy()].tolist()
-        names = self.dimensions or [f"dimension {place}" for place in range(stored.shape[1])]
-        return explain(model, ranked, rows, stored[rows], asked, None if prior is None else prior[rows], called, names)
+        return explain(model, ranked, Compared.among(ranked, against, stored, prior, labels, self.dimensions), asked)
 
     def for_group(self, group: object) -> "AssociativeMemory":
         """The same memory as queries of this group see it; itself if the group is not known."""

@@ -52,7 +52,7 @@ def policy(
     given = {name: value for name, value in asked.items() if value is not None}
     if len(given) != 1:
         raise InvalidTypeError(f"Give one of {', '.join(f'`{name}`' for name in asked)}; got {len(given)} of them.")
-    judge = _Judge(memory, pairs, strangers, groups, _rate("confidence", confidence))
+    judge = HeldOut(memory, pairs, strangers, groups, _rate("confidence", confidence))
     if precision is not None:
         return judge.by_precision(_rate("precision", precision))
     if false_accept is not None:
@@ -63,8 +63,14 @@ def policy(
     return judge.by_coverage(_rate("coverage", coverage))
 
 
-class _Judge:
-    """Answers to pairs that were held out, and to queries of no stored pattern."""
+class HeldOut:
+    """Answers to pairs that were held out, and to queries of no stored pattern.
+
+    Attributes:
+        sure: (m,) the confidence of the first answer, of pairs and then of queries of no stored pattern.
+        right: (m,) whether it is the origin.
+        strange: (m,) which queries come from no stored pattern.
+    """
 
     def __init__(
         self,
@@ -78,45 +84,50 @@ class _Judge:
         self.confidence = confidence
         self.answers = memory.recall(copies, SET_ANSWERS, groups=groups)
         self.is_origin = _is_origin(self.answers, origins, isinstance(pairs, Pairs))
-        self.sure = _sure(self.answers)
-        self.right = self.is_origin[:, 0]
-        self.strange = None if strangers is None else _sure(memory.recall(strangers, 1))
+        known, strange = _sure(self.answers), None if strangers is None else _sure(memory.recall(strangers, 1))
+        self.sure = known if strange is None else torch.cat([known, strange])
+        self.strange = torch.arange(len(self.sure)) >= len(known)
+        self.right = torch.zeros(len(self.sure), dtype=torch.bool)
+        self.right[: len(known)] = self.is_origin[:, 0]
 
     def by_precision(self, precision: float) -> Policy:
         """The loosest threshold in a row of them, from strict to loose, all of which keep the promise."""
-        sure = self.sure if self.strange is None else torch.cat([self.sure, self.strange])
-        right = torch.zeros(len(sure), dtype=torch.bool)
-        right[: len(self.right)] = self.right
-        order = sure.argsort(descending=True, stable=True)
-        wrong = (~right[order]).cumsum(0)
+        ordered, count = self.sure.sort(descending=True).values, len(self.sure)
         needed = ceil(log(1 - self.confidence) / log(precision))
-        self._check_enough(len(order), needed, f"a precision of {precision:g}")
-        counts = [*range(max(needed, len(order) // 20), len(order), max(1, len(order) // 100)), len(order)]
-        accepted = 0
-        for count in counts:
-            if not is_bounded(int(wrong[count - 1]), count, 1 - precision, self.confidence):
+        self._check_enough(count, needed, f"a precision of {precision:g}")
+        places = [*range(max(needed, count // 20), count, max(1, count // 100)), count]
+        thresholds = list(dict.fromkeys(float(ordered[place - 1]) for place in places))  # answers may be as sure
+        chosen = None
+        for threshold in thresholds:
+            if not is_bounded(*self.errors_from(threshold), 1 - precision, self.confidence):
                 break
-            accepted = count
-        if not accepted:
-            bound = upper_bound(int(wrong[counts[0] - 1]), counts[0], self.confidence)
+            chosen = threshold
+        if chosen is None:
+            errors, accepted = self.errors_from(thresholds[0])
             raise InvalidValueError(
-                f"A precision of {precision:g} cannot be promised: of the {counts[0]} surest answers "
-                f"{int(wrong[counts[0] - 1])} were wrong, so that up to {100 * bound:.1f} % may be. Ask for less, or "
-                "give more pairs."
+                f"A precision of {precision:g} cannot be promised: of the {accepted} surest answers {errors} were "
+                f"wrong, so that up to {100 * upper_bound(errors, accepted, self.confidence):.1f} % may be. Ask for "
+                "less, or give more pairs."
             )
         promise = f"At least {100 * precision:g} % of the accepted answers are right"
-        return self._policy(float(sure[order[accepted - 1]]), promise)
+        return self._policy(chosen, promise, "precision", precision)
+
+    def errors_from(self, threshold: float) -> tuple[int, int]:
+        """How many answers that are accepted from this confidence on are wrong, and how many are accepted."""
+        accepted = self.sure >= threshold
+        return int((accepted & ~self.right).sum()), int(accepted.sum())
 
     def by_false_accepts(self, rate: float) -> Policy:
-        if self.strange is None:
+        if not bool(self.strange.any()):
             raise InvalidTypeError("`false_accept` needs `strangers=`: queries that come from no stored pattern.")
         needed = ceil(log(1 - self.confidence) / log(1 - rate))
-        self._check_enough(len(self.strange), needed, f"a false-accept rate of {rate:g}", "strangers")
-        surest, allowed = self.strange.sort(descending=True).values, 0
+        surest, allowed = self.sure[self.strange].sort(descending=True).values, 0
+        self._check_enough(len(surest), needed, f"a false-accept rate of {rate:g}", "strangers")
         while allowed + 1 < len(surest) and is_bounded(allowed + 1, len(surest), rate, self.confidence):
             allowed += 1
         threshold = float(torch.nextafter(surest[allowed], torch.tensor(torch.inf, dtype=torch.float64)))
-        return self._policy(threshold, f"At most {100 * rate:g} % of the queries of no stored pattern are accepted")
+        promise = f"At most {100 * rate:g} % of the queries of no stored pattern are accepted"
+        return self._policy(threshold, promise, "false_accept", rate)
 
     def by_costs(self, costs: Mapping[str, float | int]) -> Policy:
         for name in costs:
@@ -127,20 +138,23 @@ class _Judge:
                 f"`costs` must be those of a wrong answer, and less for asking; got {dict(costs)}. Write "
                 '`costs={"wrong": 20, "ask": 1}`.'
             )
-        return self._policy(1 - ask / wrong, f"A wrong answer costs {wrong:g}, asking costs {ask:g}")
+        return self._policy(
+            1 - ask / wrong, f"A wrong answer costs {wrong:g}, asking costs {ask:g}", "costs", wrong, ask
+        )
 
     def by_coverage(self, coverage: float) -> Policy:
-        count = len(self.right)
+        count = len(self.is_origin)
         self._check_enough(count, ceil(1 / (1 - coverage)) - 1, f"a coverage of {coverage:g}")
         of_origin = (torch.as_tensor(self.answers.posterior).double() * self.is_origin).sum(-1)
         place = floor((count + 1) * (1 - coverage))
         threshold = float(of_origin.sort().values[max(0, place - 1)])
-        held = self._policy(1.0, f"Sets of answers hold the origin in {100 * coverage:g} % of the cases")
-        return Policy(held.accept_from, held.unknown_from, threshold, held.promise)
+        promise = f"Sets of answers hold the origin in {100 * coverage:g} % of the cases"
+        return Policy(1.0, set_from=threshold, promise=promise, rule="coverage", promised=(coverage,))
 
-    def _policy(self, threshold: float, promise: str) -> Policy:
-        accepted = share_of(int((self.sure >= threshold).sum()), len(self.sure), self.confidence)
-        return Policy(threshold, promise=promise, accepted=accepted)
+    def _policy(self, threshold: float, promise: str, rule: str, *promised: float) -> Policy:
+        known = self.sure[~self.strange]
+        accepted = share_of(int((known >= threshold).sum()), len(known), self.confidence)
+        return Policy(threshold, promise=promise, accepted=accepted, rule=rule, promised=promised)
 
     def _check_enough(self, count: int, needed: int, promise: str, of: str = "pairs") -> None:
         if count < needed:

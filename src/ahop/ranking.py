@@ -187,7 +187,15 @@ def gathered(parts: Sequence[tuple[Tensor, Ranked]]) -> Ranked:
 
 
 def posterior_of(ranked: Ranked, model: Model, k: int) -> tuple[Tensor, Tensor | None]:
-    """The posterior (b, k) of the k best rows, zero where there are no more; and how likely the origin is unknown."""
+    """The posterior (b, k) of the k best rows, and how likely the origin is unknown."""
+    unknown = None
+    if model.detector is not None and ranked.evidence is not None:
+        unknown = model.detector.of_evidence(ranked.evidence).to(ranked.scores)
+    return posterior_among_stored(ranked, model, k), unknown
+
+
+def posterior_among_stored(ranked: Ranked, model: Model, k: int) -> Tensor:
+    """The posterior (b, k) of the k best rows, zero where there are no more."""
     if ranked.weights is not None:
         posterior = ranked.weights
     elif model.weighs_by_mass:
@@ -197,8 +205,4 @@ def posterior_of(ranked: Ranked, model: Model, k: int) -> tuple[Tensor, Tensor |
             posterior = model.separation.floored_best(posterior, ranked.scores, ranked.known, ranked.rows)
     else:
         posterior = model.separation(saturate(ranked.scores))
-    posterior = posterior.masked_fill(ranked.ids < 0, 0)[:, :k]
-    unknown = None
-    if model.detector is not None and ranked.evidence is not None:
-        unknown = model.detector.of_evidence(ranked.evidence).to(ranked.scores)
-    return posterior, unknown
+    return posterior.masked_fill(ranked.ids < 0, 0)[:, :k]

@@ -131,7 +131,22 @@ class UnknownDetector(Component):
 
     def of_evidence(self, evidence: Evidence) -> PerQuery:
         """The same where scores came in parts. Where there is no row at all, every query is unknown."""
+        return torch.sigmoid(self.log_odds(evidence)).masked_fill(evidence.rows == 0, 1.0)
+
+    def log_odds(self, evidence: Evidence) -> PerQuery:
+        """Of a query of no stored pattern, against one of any of them."""
         features = (evidence.features() - self.center.double()) / self.scale.double()
-        prior = torch.logit(torch.tensor(self.rate, dtype=torch.float64), eps=1e-12)
-        odds = prior - features @ self.slopes.double() - self.offset.double()
-        return torch.sigmoid(odds).masked_fill(evidence.rows == 0, 1.0)
+        return self.log_prior_odds - features @ self.slopes.double() - self.offset.double()
+
+    @property
+    def log_prior_odds(self) -> float:
+        """The same before a query is looked at."""
+        return float(torch.logit(torch.tensor(self.rate, dtype=torch.float64), eps=1e-12))
+
+    @property
+    def worth_of_best(self) -> float:
+        """How many nats against unknown a nat of the best score is worth, all other scores left as they are.
+
+        It counts in the evidence for all patterns together, and in the lead over the rest.
+        """
+        return float((self.slopes.double() / self.scale.double())[:2].sum())

@@ -11,11 +11,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ahop._blocks import blocks
-from ahop._checks import as_queries, as_rows, check_count, check_kind
+from ahop._checks import as_queries, as_query, as_rows, check_count, check_kind
 from ahop._free_memory import check_free_memory
 from ahop._tensors import distinct
 from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
+from ahop.explanation import Compared, Explanation, explain
 from ahop.indexes.engines.base import Engine, Found
 from ahop.indexes.metadata import Metadata, Where
 from ahop.indexes.tail_mass import log_tail_mass
@@ -106,6 +107,16 @@ class Index:
         indices = ranked.ids[:, :k]
         patterns = memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
         return in_kind_of(queries, Recall(indices, posterior, patterns, unknown, labels_at(memory.labels, indices)))
+
+    def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
+        """Why this query is answered as it is, as `AssociativeMemory.explain` says; the answers are the index's own."""
+        memory = self.memory
+        asked = as_query(query, memory.patterns, memory.dimensions)
+        ranked = self.search(asked, 2, groups=None if group is None else [group])
+        compared = Compared.among(ranked, against, self._stored, memory.log_prior, memory.labels, memory.dimensions)
+        if bool(self.removed[compared.rows.cpu()].any()):
+            raise InvalidValueError(f"`against` must be a pattern that can be answered; {against!r} was removed.")
+        return explain(memory.model.for_group(group), ranked, compared, asked)
 
     @torch.no_grad()
     def search(

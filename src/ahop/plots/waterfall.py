@@ -42,19 +42,36 @@ class WaterfallDisplay:
         reached = 0.0
         for place, bar in enumerate(self.bars):
             ax.barh(place, bar.log_odds, left=reached, height=0.62, color=FOR if bar.log_odds > 0 else AGAINST)
+            _number(ax, place, bar.log_odds, reached + bar.log_odds)
             reached += bar.log_odds
             ax.plot([reached, reached], [place - 0.31, place + 1.31], color="0.6", linewidth=0.8)
         ax.barh(len(self.bars), self.explanation.log_odds, height=0.62, color=TOTAL)
+        _number(ax, len(self.bars), self.explanation.log_odds, self.explanation.log_odds)
         ax.use_sticky_edges = False
-        ax.margins(x=0.05, y=0.02)
+        ax.margins(x=0.12, y=0.02)
         ax.axvline(0, color="0.3", linewidth=0.8)
-        ax.set_yticks(range(len(self.bars) + 1), [*(_caption(bar) for bar in self.bars), "together"])
+        ax.set_yticks(range(len(self.bars) + 1), [*(_caption(bar) for bar in self.bars), "all together"])
         ax.invert_yaxis()
-        ax.set_xlabel(f"log-odds of {self.explanation.answer} against {self.explanation.rival} (nats)")
-        ax.set_title(f"{self.explanation.answer}, with probability {self.explanation.posterior:.2f}", loc="left")
+        answer, rival = self.explanation.answer, self.explanation.rival
+        ax.set_xlabel(f"\N{LEFTWARDS ARROW} for {rival}    log-odds (nats)    for {answer} \N{RIGHTWARDS ARROW}")
+        ax.set_title(self.explanation.headline.replace(", ", ",\n", 1), loc="left", fontsize="medium")
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
         return ax.figure
+
+
+def _number(ax: Any, place: int, size: float, end: float) -> None:
+    """Beside the bar, on the side that it points to."""
+    side = 1 if size >= 0 else -1
+    ax.annotate(
+        f"{size:+.1f}",
+        (end, place),
+        xytext=(4 * side, 0),
+        textcoords="offset points",
+        ha="left" if side > 0 else "right",
+        va="center",
+        fontsize="small",
+    )
 
 
 def _caption(bar: Bar) -> str:

@@ -15,10 +15,12 @@ class Contributions:
     Attributes:
         dimensions: (b, n, d) what each dimension adds.
         wholes: (b, n) what only the whole vector says, by name.
+        is_kept: (b, n, d) whether each entry of the query was rather kept than an outlier; None if nothing tells.
     """
 
     dimensions: PerDimension
     wholes: dict[str, Scores]
+    is_kept: Tensor | None = None
 
     @classmethod
     def of_whole(cls, name: str, scores: Scores, dimensions: int) -> "Contributions":
@@ -30,14 +32,17 @@ class Contributions:
         return self.dimensions.sum(-1) + sum(self.wholes.values(), torch.zeros(()))
 
     def scaled(self, factor: Tensor) -> "Contributions":
-        return Contributions(self.dimensions * factor, {name: each * factor for name, each in self.wholes.items()})
+        wholes = {name: each * factor for name, each in self.wholes.items()}
+        return Contributions(self.dimensions * factor, wholes, self.is_kept)
 
     def named(self, name: str) -> "Contributions":
         """With the wholes under the name of who said them."""
-        return Contributions(self.dimensions, {name: sum(self.wholes.values(), torch.zeros(()))} if self.wholes else {})
+        wholes = {name: sum(self.wholes.values(), torch.zeros(()))} if self.wholes else {}
+        return Contributions(self.dimensions, wholes, self.is_kept)
 
     def __add__(self, other: "Contributions") -> "Contributions":
         wholes = dict(self.wholes)
         for name, each in other.wholes.items():
             wholes[name] = wholes[name] + each if name in wholes else each
-        return Contributions(self.dimensions + other.dimensions, wholes)
+        is_kept = other.is_kept if self.is_kept is None else self.is_kept
+        return Contributions(self.dimensions + other.dimensions, wholes, is_kept)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,13 @@ def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
     if unique and len(distinct(tensor)[0]) != len(tensor):
         raise InvalidValueError("`ids` must differ from one another; some are there twice.")
     return tensor
+
+
+def as_id(name: str, number: object) -> Tensor:
+    """The number of one pattern, (1,)."""
+    if isinstance(number, bool) or not isinstance(number, Integral):
+        raise InvalidTypeError(f"`{name}` must be the number of a pattern in the table; got {number!r}.")
+    return as_ids(torch.tensor([int(number)]))
 
 
 def schema_of(dimensions: int, columns: Mapping[str, Any], words: dict[str, str]) -> Any:

@@ -9,10 +9,11 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from ahop._checks import as_queries, check_count
+from ahop._checks import as_queries, as_query, check_count
 from ahop._free_memory import check_free_memory
-from ahop._typing import Array, Kind
+from ahop._typing import Array, Entries, Kind, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
+from ahop.explanation import Compared, Explanation, explain, is_unknown
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.recaller import Recall, in_kind_of
@@ -23,9 +24,9 @@ from ahop.stores.integrity import verify_version
 from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, over, read_model, words_of
 from ahop.stores.recovery import check_heads, heads, newest_version, open_table
-from ahop.stores.rows import ID, PATTERN, Rows, as_ids, as_stored, batches_of, rows_of
+from ahop.stores.rows import ID, PATTERN, Rows, as_id, as_ids, as_stored, batches_of, positions_of, rows_of
 from ahop.stores.stored_index import CACHE, StoredIndex, indexed
-from ahop.stores.streaming import stream
+from ahop.stores.streaming import ranked_among, stream
 from ahop.stores.writer import Writer
 from ahop.variants.base import Pairs, Variant
 
@@ -160,6 +161,24 @@ class Store:
         )
         return in_kind_of(queries, found)
 
+    def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
+        """Why this query is answered as it is, as `AssociativeMemory.explain` says; the whole table passes by once.
+
+        Args:
+            query: one row, (d,) or (1, d).
+            against: the number of the rival in the table, or "unknown"; default the second answer.
+            group: where the query comes from, if the memory was fitted with groups.
+        """
+        self._verify()
+        model, asked = self.model().for_group(group), as_query(query, torch.empty(0, self.dimensions))
+        ranked = ranked_among(model, asked, 2, self._batches(None))
+        assert ranked.patterns is not None
+        ids, patterns = ranked.ids[0], ranked.patterns[0]
+        if against is not None:
+            rivals = Rows(ids[:0], patterns[:0], {}) if is_unknown(against) else self._row(against)
+            ids, patterns = torch.cat([ids[:1], rivals.ids]), torch.cat([patterns[:1], rivals.patterns])
+        return explain(model, ranked, Compared.of(ids, model.modulation(patterns)), asked)
+
     def index(
         self,
         pairs: Pairs | tuple[Array, Array] | None = None,
@@ -252,6 +271,13 @@ class Store:
             raise UnsupportedError(
                 f"This handle stays at version {self.version} and only reads. Open the table without a `version`."
             )
+
+    def _row(self, number: object) -> Rows:
+        """The pattern of this number."""
+        sought = as_id("against", number)
+        found = rows_of(self._table.scanner(filter=f"{ID} = {int(sought)}").to_table(), self.dimensions)
+        positions_of(sought, found.ids)  # says so if it is not there
+        return found
 
     def _batches(self, sql: str | None) -> Iterator[Rows]:
         return batches_of(self._table, max(1, BATCH_BYTES // (4 * self.dimensions)), sql)

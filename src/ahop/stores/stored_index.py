@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from json import dumps
 from pathlib import Path
@@ -15,8 +16,9 @@ from torch import Tensor
 from ahop._checks import same_kind
 from ahop._component import Component
 from ahop._files import replacing
-from ahop._typing import Array, Kind
+from ahop._typing import Array, Entries, Kind, RowsLike
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
+from ahop.explanation import Explanation, is_unknown
 from ahop.indexes.build import index
 from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranking import Index
@@ -27,7 +29,7 @@ from ahop.saving.description import describe
 from ahop.stores.filters import as_filter
 from ahop.stores.location import Location
 from ahop.stores.models import over, words_of
-from ahop.stores.rows import ID, PATTERN, Rows, as_ids, ids_of, positions_of
+from ahop.stores.rows import ID, PATTERN, Rows, as_id, as_ids, ids_of, positions_of
 
 CACHE = "_cache"
 
@@ -68,6 +70,21 @@ class StoredIndex:
         indices = torch.as_tensor(found.indices)
         ids = self.ids[indices.clamp_min(0)].masked_fill(indices < 0, -1)
         return Recall(same_kind(ids, queries), found.posterior, found.patterns, found.unknown)
+
+    def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
+        """Why this query is answered as it is, as `AssociativeMemory.explain` says.
+
+        Args:
+            query: one row, (d,) or (1, d).
+            against: the number of the rival in the table, or "unknown"; default the second answer.
+            group: where the query comes from, if the memory was fitted with groups.
+        """
+        row = against
+        if against is not None and not is_unknown(against):
+            row = int(positions_of(as_id("against", against), self.ids))
+        found = self.index.explain(query, against=row, group=group)
+        answer, rival = (int(self.ids[each]) if isinstance(each, int) else each for each in (found.answer, found.rival))
+        return replace(found, answer=answer, rival=rival)
 
 
 def indexed(

@@ -41,13 +41,16 @@ def stream(
     parts = []
     for part in blocks(len(queries), size, TEMPORARY_BYTES if size else max(1, len(queries))):
         asked = None if names is None else names[part]
-        ranked = _ranked(model, queries[part], k, batches(), asked)
+        ranked = ranked_among(model, queries[part], k, batches(), asked)
         parts.append(_recall(model, ranked, k))
-    return joined(parts or [_recall(model, _ranked(model, queries, k, [], names), k)])
+    return joined(parts or [_recall(model, ranked_among(model, queries, k, [], names), k)])
 
 
 @torch.no_grad()
-def _ranked(model: Model, queries: Queries, k: int, batches: Iterable[Rows], groups: Sequence[object] | None) -> Ranked:
+def ranked_among(
+    model: Model, queries: Queries, k: int, batches: Iterable[Rows], groups: Sequence[object] | None = None
+) -> Ranked:
+    """The k best of the rows that pass by, with their patterns."""
     asked = model.by_group(groups, len(queries)) or model.by_group(None, 0)
     rankings = [Ranking(model, len(which), k, queries, queries.shape[1]) for _, which in asked]
     for rows in batches:

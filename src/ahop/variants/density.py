@@ -40,7 +40,7 @@ class StepDensity(Component):
     def log_prob(self, values: Tensor) -> Tensor:
         low, high, width = self._steps_of(values.dtype)
         beyond = torch.maximum(low - values, values - high).clamp_min(0)
-        found: Tensor = self.log_density.to(values.dtype)[self._step(values)] - beyond / width
+        found: Tensor = self.log_density.to(values.dtype)[self._step(values, low, width)] - beyond / width
         return found
 
     def sample(self, shape: tuple[int, ...], generator: Generator) -> Tensor:
@@ -57,7 +57,9 @@ class StepDensity(Component):
         Neighboring steps are merged, two by two, as long as that costs less likelihood than a step is worth by
         Schwarz's criterion.
         """
-        self.fit_counts(torch.bincount(self._step(values).flatten(), weights.flatten().double(), minlength=self.steps))
+        low, _, width = self._steps_of(values.dtype)
+        step = self._step(values, low, width).flatten()
+        self.fit_counts(torch.bincount(step, weights.flatten().double(), minlength=self.steps))
 
     def fit_counts(self, counts: Tensor, least_width: float = 0.0) -> None:
         """The same from what fell on each step, (steps,); none narrower than the least width.
@@ -79,8 +81,7 @@ class StepDensity(Component):
         found = torch.from_numpy(density / density.sum()).to(self.log_density.device)
         self.log_density = (found / max(step, LEAST_WIDTH)).log().to(self.log_density)
 
-    def _step(self, values: Tensor) -> Tensor:
-        low, _, width = self._steps_of(values.dtype)
+    def _step(self, values: Tensor, low: Tensor, width: Tensor) -> Tensor:
         step: Tensor = ((values - low) / width).clamp(0, self.steps - 1).long()
         return step
 

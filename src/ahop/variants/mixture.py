@@ -102,7 +102,7 @@ class MixtureVariant(FactorizedVariant):
         missing = torch.isnan(queries)
         base = self.missingness.base.to(queries.dtype)
         gaps = -softplus(torch.where(missing, -base, base))
-        values = _at_observed(self._log_marginal, queries)
+        values = _at_observed(self._log_outliers_and_marginal, queries)[1]
         return (gaps + values.masked_fill(missing, 0)).sum(-1)
 
     @override
@@ -139,16 +139,21 @@ class MixtureVariant(FactorizedVariant):
 
     @override
     def evidence_per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
+        return self.evidence_and_kept(patterns, queries)[0]
+
+    def evidence_and_kept(self, patterns: Patterns, queries: Queries) -> tuple[PerDimension, Tensor]:
+        """What each dimension says for a pattern, and whether it was rather kept than an outlier; both (b, n, d)."""
         asked, sharpness, alone = self._of_queries(queries)
         stored, seen = self._of_patterns(patterns)
         deviation = asked.unsqueeze(-2) - stored.unsqueeze(-3)
         shift = self._shift_in_stds(queries.dtype)
-        exponent = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
-        exponent = exponent + sharpness.unsqueeze(-2)
+        bump = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
+        exponent = bump + sharpness.unsqueeze(-2)
+        is_kept = (exponent > 0) & _is_within(bump)
         in_range = not torch.is_grad_enabled() and (not sharpness.numel() or float(sharpness.max()) < EXPONENT)
         values = _log_one_plus_([exponent], True) if in_range else softplus(exponent)
         values = values + alone.unsqueeze(-2) * seen.unsqueeze(-3)
-        return values + self.missingness.evidence_per_dimension(patterns, queries)
+        return values + self.missingness.evidence_per_dimension(patterns, queries), is_kept
 
     def kept_probability(self, originals: Queries, queries: Queries) -> Queries:
         """How likely each entry of a copy (b, d) was kept, given its original (b, d), and is no outlier.
@@ -158,7 +163,7 @@ class MixtureVariant(FactorizedVariant):
         asked, worth = self._kept_or_not(queries, _at_observed(self._log_outliers, queries))
         deviation, shift = asked - self._of_patterns(originals)[0], self._shift_in_stds(queries.dtype)
         kept = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
-        return torch.sigmoid(worth + kept).where(kept > -0.5 * KEPT_WITHIN**2 - log(2), 0)
+        return torch.sigmoid(worth + kept).where(_is_within(kept), 0)
 
     @override
     def paired_evidence(self, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
@@ -179,7 +184,7 @@ class MixtureVariant(FactorizedVariant):
 
         A value that was not observed is worth nothing, which spares the pairs a mask.
         """
-        outliers, marginal = (_at_observed(each, queries) for each in (self._log_outliers, self._log_marginal))
+        outliers, marginal = _at_observed(self._log_outliers_and_marginal, queries)
         return *self._kept_or_not(queries, outliers), (outliers - marginal).masked_fill(torch.isnan(queries), 0)
 
     def _kept_or_not(self, queries: Queries, outliers: Tensor) -> tuple[Tensor, Tensor]:
@@ -206,7 +211,7 @@ class MixtureVariant(FactorizedVariant):
     def _slopes(self, dtype: torch.dtype) -> Tensor:
         return self.gain.to(dtype) / self.std.to(dtype)
 
-    def _log_outliers(self, values: Tensor, columns: Tensor) -> Tensor:
+    def _log_outliers(self, values: Tensor, columns: Tensor | slice) -> Tensor:
         r"""$\log g_i G(x_i)$ at values of these dimensions."""
         center, scale, rate = (each.to(values.dtype)[columns] for each in (self.center, self.scale, self.outlier_rate))
         return self.outliers.log_prob((values - center) / scale) - scale.log() + rate.log()
@@ -214,8 +219,12 @@ class MixtureVariant(FactorizedVariant):
     def _log_kept_rate(self, dtype: torch.dtype) -> Tensor:
         return torch.log1p(-self.outlier_rate.to(dtype))
 
-    def _log_marginal(self, values: Tensor, columns: Tensor) -> Tensor:
-        r"""$\log p_0(x_i)$: the mean over the population's quantiles, each as wide as the gap to its neighbors."""
+    def _log_outliers_and_marginal(self, values: Tensor, columns: Tensor | slice) -> Tensor:
+        r"""$\log g_i G(x_i)$ and $\log p_0(x_i)$, (2, ...), the second of which is made of the first.
+
+        It is the mean over the population's quantiles, each as wide as the gap to its neighbors.
+        """
+        outliers = self._log_outliers(values, columns)
         if torch.is_grad_enabled():
             total = self._log_bumps(values, columns)
         else:  # a sum of exponentials takes half as long as one of logarithms, wherever it is large enough for one
@@ -223,11 +232,12 @@ class MixtureVariant(FactorizedVariant):
             small = total < LEAST_SUM
             total.log_()
             if bool(small.any()):
-                total[small] = self._log_bumps(values[small], columns.expand_as(values)[small])
+                each = columns if isinstance(columns, Tensor) else torch.arange(values.shape[-1], device=values.device)
+                total[small] = self._log_bumps(values[small], each.expand_as(values)[small])
         kept = total - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(values.dtype)[columns]
-        return torch.logaddexp(kept, self._log_outliers(values, columns))
+        return torch.stack([outliers, torch.logaddexp(kept, outliers)])
 
-    def _sum_of_bumps(self, values: Tensor, columns: Tensor) -> Tensor:
+    def _sum_of_bumps(self, values: Tensor, columns: Tensor | slice) -> Tensor:
         places, stds = self._population(values.dtype)
         bias = self.bias.to(values.dtype)
         if values.numel() <= FEW_VALUES:  # all bumps at once: for few values, calls take longer than what they do
@@ -243,7 +253,7 @@ class MixtureVariant(FactorizedVariant):
                 total.addcmul_(bump, inverse, value=0.5 if self.signs else 1.0)
         return total
 
-    def _log_bumps(self, values: Tensor, columns: Tensor) -> Tensor:
+    def _log_bumps(self, values: Tensor, columns: Tensor | slice) -> Tensor:
         places, stds = self._population(values.dtype)
         bias = self.bias.to(values.dtype)[columns]
         total = torch.full_like(values, -torch.inf)
@@ -262,17 +272,23 @@ class MixtureVariant(FactorizedVariant):
         return places, torch.hypot(self.std.to(dtype).unsqueeze(-1), gaps)  # no square leaves the range of float32
 
 
-def _at_observed(function: Callable[[Tensor, Tensor], Tensor], queries: Queries) -> Tensor:
+def _at_observed(function: Callable[[Tensor, Tensor | slice], Tensor], queries: Queries) -> Tensor:
     """The function of values and of their dimensions, at all queries (b, d); anything where these are not observed."""
-    everywhere = torch.arange(queries.shape[-1], device=queries.device)
     if torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return function(filled(queries), everywhere)
+        return function(filled(queries), slice(None))
     seen = ~torch.isnan(queries)
     if int(seen.sum()) > LISTED * seen.numel():
-        return function(filled(queries), everywhere)
-    found = torch.zeros_like(queries)
-    found[seen] = function(filled(queries[seen]), everywhere.expand_as(queries)[seen])
+        return function(filled(queries), slice(None))
+    columns = torch.arange(queries.shape[-1], device=queries.device).expand_as(queries)[seen]
+    values = function(filled(queries[seen]), columns)
+    found = queries.new_zeros(*values.shape[:-1], *queries.shape)
+    found[..., seen] = values
     return found
+
+
+def _is_within(bump: Tensor) -> Tensor:
+    """Whether an entry is no farther off than noise may go, by the logarithm of its bump."""
+    return bump > -0.5 * KEPT_WITHIN**2 - log(2)
 
 
 def _log_one_plus_(exponents: list[Tensor], in_range: bool) -> Tensor:
