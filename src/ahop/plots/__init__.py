@@ -1,6 +1,7 @@
 """Pictures of what was learned. They need matplotlib: `pip install 'ahop[plots]'`."""
 
 from ahop.plots.corruption import CorruptionDisplay
+from ahop.plots.watching import WatchDisplay
 from ahop.plots.waterfall import WaterfallDisplay
 
-__all__ = ["CorruptionDisplay", "WaterfallDisplay"]
+__all__ = ["CorruptionDisplay", "WatchDisplay", "WaterfallDisplay"]
