@@ -58,7 +58,7 @@ def test_the_estimate_is_the_mean_confidence_at_the_share_of_unknown_queries() -
 
 
 def test_the_interval_holds_the_true_accuracy() -> None:
-    test = fresh(2000, 6)
+    test = fresh(1000, 6)
     report = ahop.watch(memory(), test.queries)
     truth = accuracy(memory(), test.queries, test.origins)
     assert report.accuracy.low <= truth <= report.accuracy.high
@@ -110,13 +110,13 @@ def test_fresh_queries_raise_no_more_alarms_than_allowed() -> None:
 
 def test_permutations_keep_the_rate_of_false_alarms_however_dimensions_depend_on_each_other() -> None:
     alarms, generator = 0, Generator().manual_seed(0)
-    for _ in range(100):
+    for _ in range(60):
         rows = torch.randn(80, 1, generator=generator) + 0.2 * torch.randn(80, 5, generator=generator)
         values = rows.round(decimals=1)  # with ties
         seen = Seen(values, torch.zeros_like(values), torch.rand(80, generator=generator))
         then, now = seen.rows(torch.arange(50)), seen.rows(torch.arange(50, 80))
         alarms += drift_between(then, now, list("abcde"), 0.2)[0].p <= 0.2
-    assert 10 <= alarms <= 32
+    assert 4 <= alarms <= 21  # twelve expected
 
 
 @pytest.mark.parametrize("what", ["shift", "gain", "spread", "stuck", "missing"])
@@ -198,9 +198,10 @@ def test_what_a_fit_keeps_is_saved_and_loaded(tmp_path: Path) -> None:
     queries = fresh(100, 5).queries
     memory().save(tmp_path / "memory.ahop")
     again = ahop.load(tmp_path / "memory.ahop")
-    assert again.model.reference is not None
-    assert memory().model.reference is not None
-    assert torch.equal(again.model.reference.queries, memory().model.reference.queries)
+    kept, ours = again.model.reference, memory().model.reference
+    assert kept is not None
+    assert ours is not None
+    assert torch.equal(kept.queries, ours.queries)
     assert ahop.watch(again, queries) == ahop.watch(memory(), queries)
     many = ahop.fit(
         memory().patterns, pairs=fresh(1500, 2), groups=["a", "b", "c"] * 500, similarity="debiased", progress=False
@@ -265,7 +266,7 @@ def drifted(queries: Tensor) -> Tensor:
 def test_a_memory_follows_a_drift_without_labels(similarity: str, tmp_path: Path) -> None:
     test, before = fresh(500, 6), memory(similarity)
     later = drifted(test.queries)
-    adapted = ahop.adapt(before, drifted(fresh(400, 7).queries), progress=False)
+    adapted = ahop.adapt(before, drifted(fresh(300, 7).queries), progress=False)
     found = accuracy(before, test.queries, test.origins)
     lost = found - accuracy(before, later, test.origins)
     assert lost > 0.2
@@ -276,6 +277,7 @@ def test_a_memory_follows_a_drift_without_labels(similarity: str, tmp_path: Path
     assert told.adapted.is_kept
     assert "adapted (" in str(told)
     assert not ahop.watch(adapted, later[:200]).alarm  # what is usual now is the new reference
+    assert "carried over" in str(ahop.watch(adapted, later[:20]))
     adapted.save(tmp_path / "adapted.ahop")
     again = ahop.load(tmp_path / "adapted.ahop")
     assert again.report == told
@@ -283,7 +285,7 @@ def test_a_memory_follows_a_drift_without_labels(similarity: str, tmp_path: Path
 
 
 def test_a_memory_stays_as_it_is_where_nothing_has_moved() -> None:
-    queries = fresh(400, 7).queries
+    queries = fresh(256, 7).queries
     same = ahop.adapt(memory(), queries, progress=False)
     assert isinstance(same.report, ahop.FitReport)
     assert same.report.adapted is not None
@@ -293,15 +295,14 @@ def test_a_memory_stays_as_it_is_where_nothing_has_moved() -> None:
 
 
 def test_the_group_that_drifts_is_followed_alone() -> None:
-    test, devices = fresh(400, 6), ["phone", "tablet"] * 200
-    queries = test.queries.clone()
-    queries[1::2] = drifted(queries[1::2])
+    test, devices = fresh(300, 6), ["phone"] * 40 + ["tablet"] * 260
+    queries = torch.cat([test.queries[:40], drifted(test.queries[40:])])
     adapted = ahop.adapt(memory(), queries, groups=devices, progress=False)
     assert list(adapted.model.groups) == ["tablet"]
     right = adapted.recall(queries, groups=devices).indices[:, 0] == test.origins
     was = memory().recall(queries).indices[:, 0] == test.origins
-    assert torch.equal(right[::2], was[::2])
-    assert right[1::2].sum() > was[1::2].sum() + 20
+    assert torch.equal(right[:40], was[:40])
+    assert right[40:].sum() > was[40:].sum() + 20
     assert isinstance(adapted.report, ahop.FitReport)
     assert adapted.report.adapted is not None
     assert adapted.report.adapted.way.startswith("tablet")
@@ -310,7 +311,7 @@ def test_the_group_that_drifts_is_followed_alone() -> None:
 def test_a_memory_with_a_similarity_of_its_own_is_aligned() -> None:
     plain = ahop.fit(ahop.zoo.a_hop(memory().patterns), pairs=fresh(200, 1), progress=False)
     test = fresh(300, 6)
-    adapted = ahop.adapt(plain, drifted(fresh(300, 7).queries), progress=False)
+    adapted = ahop.adapt(plain, drifted(fresh(256, 7).queries), progress=False)
     assert adapted.report is not None
     assert adapted.report.adapted is not None
     assert adapted.report.adapted.way == "aligned"
@@ -319,7 +320,7 @@ def test_a_memory_with_a_similarity_of_its_own_is_aligned() -> None:
 
 
 def test_what_cannot_be_followed_is_refused_with_the_mend() -> None:
-    with pytest.raises(UnsupportedError, match="Call `ahop.fit` first"):
+    with pytest.raises(UnsupportedError, match="that was fitted"):
         ahop.adapt(ahop.AssociativeMemory(memory().patterns), fresh(50, 1).queries)
     with pytest.raises(InvalidValueError, match="longer log"):
         ahop.adapt(memory(), fresh(3, 1).queries)

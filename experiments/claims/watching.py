@@ -1,13 +1,14 @@
 """Does a memory notice when it stops being true, without labels, and can it be mended without them?
 
-One fit to 512 labeled pairs a setting and seed. Then three questions. How far is the accuracy that `ahop.watch` estimates
-from the true one, as long as nothing changes? If one dimension drifts, is it named; and if none does, is there quiet?
-If a quarter of the dimensions drift, how much of the accuracy that this costs does `ahop.adapt` win back?
+One fit to 512 labeled pairs a setting and seed, then three questions. How far is the accuracy that `ahop.watch`
+estimates from the true one, as long as nothing changes? If one dimension drifts, is it named; and if none does, is
+there quiet? If a quarter of the dimensions drift, how much of the accuracy that this costs does `ahop.adapt` win back?
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import mean
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -38,7 +39,7 @@ SHARE, GAINS = 0.25, 0.5
 
 @dataclass(frozen=True)
 class World:
-    """What one seed draws: patterns that are stored, others of the same kind that are not, and what copies go through."""
+    """What one seed draws: stored patterns, others of the same kind that are not, and what happens to copies."""
 
     stored: Tensor
     others: Tensor
@@ -51,7 +52,9 @@ def _parted(patterns: Tensor, variant: Variant, seed: int) -> World:
     return World(patterns[order[apart:]], patterns[order[:apart]], variant)
 
 
-def _mixed(difficulty: float, signs: str, patterns: Callable[[int, int], Tensor]) -> Callable[[int], World]:
+def _mixed(
+    difficulty: float, signs: Literal["constant", "per_query"], patterns: Callable[[int, int], Tensor]
+) -> Callable[[int], World]:
     def make(seed: int) -> World:
         variant = ahop.MixedVariant(difficulty, difficulty, difficulty, signs=signs, seed=seed)
         return _parted(patterns(COUNT + OTHERS, seed), variant, seed)
@@ -258,11 +261,11 @@ EXPERIMENT = Experiment(
     notes=(
         "*estimate*: `watch` of 1000 fresh queries (and 250 more of patterns that are not stored); *error* is the mean "
         "distance of the estimated from the true share of right first answers, *covered* how often its 95 % interval "
-        "holds the truth, *unknown* the estimated share of queries of no stored pattern. *drift of one*: 400 queries, one "
-        "random dimension shifted by one standard deviation of its copies, doubled, with as much noise added as it spreads, "
-        "or stuck at its median; *alarm* is how often there is one, *named* how often the dimension is among the first "
-        "three that are named. *adapt*: a quarter of the dimensions shifted by one standard deviation up or down, with gains "
-        "of a spread of 0.5 in logarithms; `adapt` sees 512 queries without labels; *won_back* is the share of what "
-        "the drift costs. The quick form has one table."
+        "holds the truth, *unknown* the estimated share of queries of no stored pattern. *drift of one*: 400 queries, "
+        "one random dimension shifted by one standard deviation of its copies, doubled, with as much noise added as it "
+        "spreads, or stuck at its median; *alarm* is how often there is one, *named* how often the dimension is among "
+        "the first three that are named. *adapt*: a quarter of the dimensions shifted by one standard deviation up or "
+        "down, with gains of a spread of 0.5 in logarithms; `adapt` sees 512 queries without labels; *won_back* is the "
+        "share of what the drift costs. The quick form has one table."
     ),
 )

@@ -122,8 +122,8 @@ class AdaptReport:
     def __str__(self) -> str:
         end = f"adapted ({self.way})" if self.is_kept else "left as it was: that is no more than chance"
         return (
-            f"{self.queries} queries, no label was seen: halves of held-out ones agree in {_percent(self.agreement)} of "
-            f"the cases beyond chance, in {_percent(self.before)} before, and their log-likelihood rises by "
+            f"{self.queries} queries, no label was seen: halves of held-out ones agree in {_percent(self.agreement)} "
+            f"of the cases beyond chance, in {_percent(self.before)} before, and their log-likelihood rises by "
             f"{self.rise:.2f}; {end}."
         )
 

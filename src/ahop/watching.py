@@ -1,7 +1,7 @@
 """The `watch` function: how good are answers that nobody has checked, and what has moved since the fit?"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import Any
 
@@ -90,8 +90,8 @@ class WatchReport:
         more = len(self.moved) - IN_WORDS
         others = f" and {more} more" if more > 0 else ""
         return (
-            f"{len(self.moved)} of {len(self.drift)} dimensions have moved (p = {self.drift[0].p:.2g}): {told}{others}. "
-            "Probabilities were calibrated before that: check the sensors, or `ahop.adapt`."
+            f"{len(self.moved)} of {len(self.drift)} dimensions have moved (p = {self.drift[0].p:.2g}): "
+            f"{told}{others}. Probabilities were calibrated before that: check the sensors, or `ahop.adapt`."
         )
 
     def _parts(self) -> list[str]:
@@ -153,11 +153,8 @@ def watch(
         parts.setdefault(name, torch.zeros(len(asked), dtype=torch.bool))[row] = True
     cuts = torch.arange(len(asked)).tensor_split(min(check_count("windows", windows), len(asked)))
     each_group, each_window = false_alarms / max(1, len(parts)), false_alarms / len(cuts)
-    whole = watcher.report(now, false_alarms)
-    return WatchReport(
-        **{
-            name: getattr(whole, name) for name in WatchReport.__dataclass_fields__ if name not in ("groups", "windows")
-        },
+    return replace(
+        watcher.report(now, false_alarms),
         groups={
             name: watcher.report(now.rows(rows.nonzero().squeeze(-1)), each_group, name)
             for name, rows in sorted(parts.items())
@@ -302,6 +299,8 @@ def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
     report: Any = memory.report
     if not isinstance(report, FitReport) or memory.detector is None:
         return None, "probabilities that were never calibrated on held-out pairs"
+    if report.adapted is not None and report.adapted.is_kept:
+        return None, "probabilities that were carried over when the memory was adapted"
     if report.unlabeled is not None and not report.unlabeled.is_checked:
         return None, "probabilities that were calibrated on simulated copies"
     return report.pairs, f"probabilities that were calibrated on {report.pairs} pairs"
