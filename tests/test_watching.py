@@ -101,8 +101,8 @@ def test_the_order_of_the_queries_changes_nothing() -> None:
 
 
 def test_fresh_queries_raise_no_more_alarms_than_allowed() -> None:
-    alarms = sum(ahop.watch(memory(), fresh(100, 100 + seed).queries).alarm for seed in range(25))
-    assert alarms <= 4  # one or two expected; more than four come by chance once in 140 such tests
+    alarms = sum(ahop.watch(memory(), fresh(100, 100 + seed).queries).alarm for seed in range(20))
+    assert alarms <= 4  # one expected; more than four come by chance once in 380 such tests
     other_patterns = torch.arange(20).repeat(10)  # which patterns are asked for is no drift
     asked = VARIANT.corrupt(memory().patterns[other_patterns], Generator().manual_seed(3))
     assert ahop.watch(memory(), asked).drift[0].p > 0.001
@@ -110,13 +110,13 @@ def test_fresh_queries_raise_no_more_alarms_than_allowed() -> None:
 
 def test_permutations_keep_the_rate_of_false_alarms_however_dimensions_depend_on_each_other() -> None:
     alarms, generator = 0, Generator().manual_seed(0)
-    for _ in range(60):
+    for _ in range(40):
         rows = torch.randn(80, 1, generator=generator) + 0.2 * torch.randn(80, 5, generator=generator)
         values = rows.round(decimals=1)  # with ties
         seen = Seen(values, torch.zeros_like(values), torch.rand(80, generator=generator))
         then, now = seen.rows(torch.arange(50)), seen.rows(torch.arange(50, 80))
         alarms += drift_between(then, now, list("abcde"), 0.2)[0].p <= 0.2
-    assert 4 <= alarms <= 21  # twelve expected
+    assert 2 <= alarms <= 16  # eight expected
 
 
 @pytest.mark.parametrize("what", ["shift", "gain", "spread", "stuck", "missing"])

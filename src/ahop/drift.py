@@ -21,8 +21,10 @@ MOST_ROWS = 4096
 BLOCK_BYTES = 64 * 2**20
 # A sensor is stuck if so many of its values are one and the same, and so few were before.
 STUCK, NOT_STUCK = 0.8, 0.5
-# What is less beside the largest, does not vary.
+# What varies less than this, beside what varies most, does not vary.
 LEAST = 1e-9
+# Sizes that differ by less are equal.
+ROUNDING = 1e-6
 # Median absolute deviations of a normal distribution in its standard deviation.
 NORMAL = 1.4826
 
@@ -103,7 +105,7 @@ def drift_between(then: Seen, now: Seen, names: Sequence[str], rate: float) -> t
         largest = torch.maximum(largest, apart[1:].abs().amax(-1))
     sizes = torch.cat(found, dim=-1).cpu()
     most = sizes.abs().max(0)
-    p = (1 + (largest.cpu().unsqueeze(-1) >= most.values - 1e-6).sum(0)) / (1 + count)
+    p = (1 + (largest.cpu().unsqueeze(-1) >= most.values - ROUNDING).sum(0).double()) / (1 + count)
     told = [
         _told(then, now, place, name, KINDS[int(most.indices[place])], float(most.values[place]), float(p[place]))
         for place, name in enumerate(names)
@@ -118,8 +120,7 @@ def _first(count: int, of: int) -> Tensor:
 def _scores(values: Tensor, answers: Tensor, weights: Tensor) -> Tensor:
     """Numbers (n, kinds * d) whose means are compared. Ranks, so that outliers count no more than others."""
     gaps = torch.isnan(values).to(values)
-    deviation, _ = _ranks(values - answers)
-    stored, _ = _ranks(answers)
+    deviation, stored = _ranks(values - answers), _ranks(answers)
     of_sure = torch.stack([deviation, deviation.abs(), deviation * stored])
     share = weights.to(values).unsqueeze(-1) * (~torch.isnan(of_sure)).to(values)
     of_sure = of_sure.nan_to_num(0)
@@ -139,15 +140,15 @@ def _apart(scores: Tensor, first: Tensor, count: int) -> Tensor:
     return (difference / error.where(varies, 1)).masked_fill(~varies, 0)
 
 
-def _ranks(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Ranks within each column (n, d), from -1/2 to 1/2, equals in their middle, NaN where missing; and how many."""
+def _ranks(values: Tensor) -> Tensor:
+    """Ranks within each column (n, d), from -1/2 to 1/2, equals in their middle; NaN where missing."""
     rows = values.mT.contiguous()
     rising = rows.sort(-1).values  # what is missing is last
     counts = (~torch.isnan(rows)).sum(-1, keepdim=True)
     filled = rising.where(~torch.isnan(rising), torch.inf)
     below, upto = (torch.searchsorted(filled, rows.nan_to_num(0), right=right) for right in (False, True))
     rank = (below + upto).to(values) / (2 * counts.clamp_min(1)) - 0.5
-    return rank.masked_fill(torch.isnan(rows), torch.nan).mT, counts.squeeze(-1)
+    return rank.masked_fill(torch.isnan(rows), torch.nan).mT
 
 
 def _told(then: Seen, now: Seen, place: int, name: str, what: What, size: float, p: float) -> Drift:
