@@ -51,4 +51,5 @@ class Reference(Component):
 
     @override
     def extra_repr(self) -> str:
-        return f"count={self.count}, dimensions={self.dimensions}"
+        groups = None if self.groups is None else sorted(set(self.groups))  # each once: there are hundreds of rows
+        return f"count={self.count}, dimensions={self.dimensions}, groups={groups!r}"
