@@ -13,7 +13,7 @@ from experiments.support.harness import RESULTS, Row, table, table_of_difference
 from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
-PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "layers", "scale")))
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "layers", "scale", "watching")))
 # Code, results, formulas, and where links lead; and a number with a point in it.
 NOT_PROSE = re.compile(r"```.*?```|<!-- results:.*?<!-- /results -->|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
 DECIMAL = re.compile(r"(?<![\w.,])(\d*\.\d+)(?![\w.]*\d)")
@@ -47,6 +47,10 @@ COLUMNS: dict[str, list[str]] = {
         "refused",
     ],
     "calibration": ["setting", "model", "ece", "top1", "confidence", "chosen"],
+    "watching": [
+        *("task", "setting", "drift", "error", "accuracy", "estimated", "covered", "unknown"),
+        *("alarm", "named", "before", "after", "adapted", "won_back", "way", "chosen"),
+    ],
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],
     "tab_tabular_parts": ["dataset", "model", "accuracy", "auc", "seconds"],
@@ -277,9 +281,32 @@ def _billions(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def _watching(rows: list[Row]) -> str:
+    """For each setting, how far estimates are off, how often drift is named, and how much of it is mended."""
+    settings = [row["setting"] for row in rows if row["task"] == "estimate" and not row["setting"].startswith("mean")]
+    lines = [
+        "| setting | accuracy | estimate is off by | with 20 % unknown queries | false alarms | drifting one named "
+        "| after the drift of a quarter | adapted | won back |",
+        "|---" * 9 + "|",
+    ]
+    for setting in settings:
+        own = [row for row in rows if row["setting"] == setting]
+        by_task = {row["task"]: row for row in own}
+        looks = [row for row in own if row["task"] == "drift of one"]
+        named = [row["named"] for row in looks if row["named"] is not None]
+        quiet = next((row for row in looks if row["drift"] == "none"), {})
+        estimate, mixed, mended = (by_task.get(task, {}) for task in ("estimate", "estimate, 20 % unknown", "adapt"))
+        cells = [_number(estimate, "accuracy"), _number(estimate, "error"), _number(mixed, "error")]
+        cells += [_number(quiet, "alarm"), f"{sum(named) / len(named):.3f}" if named else ""]
+        cells += [_number(mended, key) for key in ("after", "adapted", "won_back")]
+        lines.append("| " + " | ".join([setting, *cells]) + " |")
+    return "\n".join(lines)
+
+
 SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "tab_retrieval": _models,
     "bayes_limit": _limits,
+    "watching": _watching,
     "billions": _billions,
     "tab_tabular": _across("accuracy", "dataset"),
     "tab_tabular_parts": _across("accuracy", "dataset"),

@@ -377,6 +377,12 @@ def moved_detector() -> ahop.unknown.UnknownDetector:
     return detector
 
 
+def some_reference() -> ahop.reference.Reference:
+    reference = ahop.reference.Reference.of(torch.tensor([[1.0, torch.nan, 3.0], [4.0, 5.0, 6.0]]), ["phone", "watch"])
+    assert reference is not None
+    return reference
+
+
 # patterns -> memory
 ZOO: dict[str, Callable[[Tensor], ahop.AssociativeMemory]] = {
     "hop": zoo.hop,
@@ -406,4 +412,5 @@ def components() -> list[Component]:
         *ENERGIES,
         *(make(3) for make in VARIANTS.values()),
         moved_detector(),
+        some_reference(),
     ]

@@ -191,6 +191,17 @@ def test_auto_finds_the_rows_that_broken_queries_came_from() -> None:
 
 
 @pytest.mark.slow
+def test_a_memory_notices_drift_without_labels_and_follows_it() -> None:
+    rows = ours("watching")
+    found = {(row["task"], row["drift"]): row for row in rows if not row["setting"].startswith("mean of")}
+    assert found["estimate", "none"]["error"] <= 0.05
+    assert found["drift of one", "none"]["alarm"] <= 0.25
+    named = [row["named"] for (task, drift), row in found.items() if task == "drift of one" and drift != "none"]
+    assert sum(named) / len(named) >= 0.8
+    assert found["adapt", "a quarter of the dimensions"]["won_back"] >= 0.7
+
+
+@pytest.mark.slow
 def test_a_memory_knows_what_it_does_not_know() -> None:
     found = by(ours("unknown_queries"), "model", value="auroc")
     assert found["auto"] >= 0.97

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         plots,
         posteriors,
         preprocessing,
+        reference,
         report,
         separations,
         similarities,
@@ -45,14 +46,17 @@ if TYPE_CHECKING:
         transforms,
         unknown,
         variants,
+        watching,
         zoo,
     )
+    from ahop.fitting.adapt import adapt
     from ahop.fitting.fit import fit
     from ahop.indexes.build import index
     from ahop.liftings.lift import lift
     from ahop.policies import policy
     from ahop.stores.create import create_store
     from ahop.stores.store import open_store
+    from ahop.watching import watch
 
 try:
     __version__ = version("ahop")
@@ -71,6 +75,7 @@ __all__ = [
     "Pairs",
     "Recall",
     "Softmax",
+    "adapt",
     "capacity",
     "cluster",
     "compat",
@@ -98,6 +103,7 @@ __all__ = [
     "policy",
     "posteriors",
     "preprocessing",
+    "reference",
     "report",
     "separations",
     "similarities",
@@ -105,17 +111,21 @@ __all__ = [
     "transforms",
     "unknown",
     "variants",
+    "watch",
+    "watching",
     "zoo",
 ]
 
 # What learns, searches and opens tables loads when it is asked for, as packages do: who only recalls does not wait.
 _LATER = {
+    "adapt": "ahop.fitting.adapt",
     "fit": "ahop.fitting.fit",
     "index": "ahop.indexes.build",
     "lift": "ahop.liftings.lift",
     "policy": "ahop.policies",
     "create_store": "ahop.stores.create",
     "open_store": "ahop.stores.store",
+    "watch": "ahop.watching",
 }
 
 

@@ -12,6 +12,7 @@ from ahop.energies.base import Energy
 from ahop.energies.free import FreeEnergy
 from ahop.modulations.base import Modulation
 from ahop.modulations.unmodulated import Unmodulated
+from ahop.reference import Reference
 from ahop.report import Report
 from ahop.separations.base import Separation
 from ahop.separations.softmax import Softmax
@@ -33,6 +34,7 @@ class Model(nn.Module):
         detector: of queries that come from no stored pattern; None if nothing was learned about these.
         groups: the similarity for queries of each group, such as a device.
         report: what the fit found.
+        reference: some of the queries that it was fitted to, for `ahop.watch`; None if there were none.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Model(nn.Module):
         detector: UnknownDetector | None = None,
         groups: Mapping[str, Similarity] | None = None,
         report: Report | None = None,
+        reference: Reference | None = None,
     ) -> None:
         super().__init__()
         self.similarity = check_kind("similarity", similarity, Similarity)
@@ -54,6 +57,7 @@ class Model(nn.Module):
         self.group_names = [str(name) for name in groups or {}]
         self._of_groups = nn.ModuleList(check_kind("groups", each, Similarity) for each in (groups or {}).values())
         self.report = report
+        self.reference = None if reference is None else check_kind("reference", reference, Reference)
 
     @property
     def groups(self) -> dict[str, Similarity]:
@@ -103,7 +107,7 @@ class Model(nn.Module):
 
     def components(self) -> dict[str, Component | None]:
         """The parts by name, without groups and report."""
-        names = ("similarity", "separation", "modulation", "energy", "detector")
+        names = ("similarity", "separation", "modulation", "energy", "detector", "reference")
         return {name: getattr(self, name) for name in names}
 
 

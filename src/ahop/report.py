@@ -100,6 +100,43 @@ class Corruption:
         return f" {self.wrong_pairs} pairs look wrong and hardly count." if self.wrong_pairs else ""
 
 
+def _bits(nats: float) -> str:
+    return f"{max(0.0, nats) / log(2):.1f}"
+
+
+@dataclass(frozen=True)
+class AdaptReport:
+    """How a memory followed queries that nobody has labeled; `print` it.
+
+    Attributes:
+        queries: how many there were.
+        is_kept: whether anything was changed.
+        way: "aligned", every dimension was brought back to where it was; or "learned anew" from the queries.
+        information: what two halves of held-out queries, asked alone, tell about each other, in nats,
+        before: and what they told before.
+        rise: by how much the log-likelihood of a held-out query rises, if the corruption is that of now.
+    """
+
+    queries: int
+    is_kept: bool
+    way: str
+    information: float
+    before: float
+    rise: float
+
+    def __str__(self) -> str:
+        end = f"adapted ({self.way})" if self.is_kept else "left as it was: that is no more than chance"
+        return (
+            f"{self.queries} queries, no label was seen: halves of held-out ones tell {_bits(self.information)} bits "
+            f"about which other half is theirs, {_bits(self.before)} before, and their log-likelihood rises by "
+            f"{self.rise:.2f}; {end}."
+        )
+
+
+def _later(adapted: AdaptReport | None) -> str:
+    return "" if adapted is None else f" Later: {adapted}"
+
+
 @dataclass(frozen=True)
 class SolverReport:
     """How the coefficients of a memory's own similarity were fitted; `print` it.
@@ -112,6 +149,7 @@ class SolverReport:
         loss: and after the last.
         converged: whether the solver met its own stopping rule; None if it has none.
         seconds: wall time.
+        adapted: how it followed later queries; None if it never did.
     """
 
     solver: str
@@ -121,18 +159,15 @@ class SolverReport:
     loss: float
     converged: bool | None = None
     seconds: float = 0.0
+    adapted: AdaptReport | None = None
 
     def __str__(self) -> str:
         end = {True: "converged", False: "stopped before it converged", None: "done"}[self.converged]
         seen = f"{self.pairs} pairs" if self.pairs else "the patterns alone"
         return (
             f"{self.solver}: loss {self.loss_before:.3f} -> {self.loss:.3f} from {seen}, "
-            f"{end} after {self.steps} steps, {self.seconds:.1f} s."
+            f"{end} after {self.steps} steps, {self.seconds:.1f} s.{_later(self.adapted)}"
         )
-
-
-def _bits(nats: float) -> str:
-    return f"{max(0.0, nats) / log(2):.1f}"
 
 
 @dataclass(frozen=True)
@@ -182,6 +217,7 @@ class FitReport:
         tie: which similarity was preferred to another that is as good within chance; None if none was.
         seconds: wall time.
         unlabeled: what was learned from queries whose origins nobody knew; None if there were none.
+        adapted: how it followed later queries; None if it never did.
     """
 
     chosen: str
@@ -196,8 +232,12 @@ class FitReport:
     tie: str | None = None
     seconds: float = 0.0
     unlabeled: "UnlabeledReport | None" = None
+    adapted: AdaptReport | None = None
 
     def __str__(self) -> str:
+        return f"{self._fitted()}{_later(self.adapted)}"
+
+    def _fitted(self) -> str:
         if self.unlabeled is not None:
             return f"{self.unlabeled} {self.corruption} {self._calibrated()} {self.seconds:.1f} s."
         if self.corruption is None:

@@ -89,6 +89,15 @@ class Evidence:
         mean = self.mean + step * share
         return Evidence(torch.maximum(self.best, other.best), rest, mean, squares, known, self.rows + other.rows)
 
+    def without_best(self, second: PerQuery, third: PerQuery) -> "Evidence":
+        """Of all rows but the best, given the next two scores."""
+        second, third = second.double(), third.double()
+        rest = self.log_rest + torch.log1p(-(second - self.log_rest).exp().clamp(0, 1))
+        known = (self.known - 1).clamp_min(0)
+        mean = self.mean - (self.best - self.mean) / known.clamp_min(1)
+        squares = (self.squares - (self.best - self.mean) * (self.best - mean)).clamp_min(0)
+        return Evidence(second, torch.maximum(rest, third), mean, squares, known, self.rows - 1)
+
     def features(self) -> Tensor:
         """The evidence for all rows together, the lead of the best over the rest, mean and spread, (b, 4)."""
         rest = torch.where(self.rows > 1, self.log_rest, self.best)

@@ -14,7 +14,7 @@ from tests.catalogue import DYNAMICS, FAMILIES, SOLVERS, ZOO, components
 catalogued = {type(part) for part in (*components(), *(make(3) for make in DYNAMICS.values()), *SOLVERS.values())}
 FACES = (
     *(ahop.similarities, ahop.separations, ahop.modulations, ahop.variants, ahop.energies, ahop.transforms),
-    *(ahop.dynamics, ahop.fitting, ahop.likelihood, ahop.unknown),
+    *(ahop.dynamics, ahop.fitting, ahop.likelihood, ahop.unknown, ahop.reference),
 )
 public_names = [getattr(face, name) for face in FACES for name in getattr(face, "__all__", vars(face))]
 exported = [each for each in public_names if inspect.isclass(each) and not inspect.isabstract(each)]
@@ -47,7 +47,7 @@ def test_every_network_of_the_zoo_is_in_the_catalogue() -> None:
 
 def test_a_file_can_name_every_component_but_functions_and_no_other() -> None:
     families = tuple(family for family in FAMILIES if issubclass(family, Component))
-    kinds = (*families, ahop.unknown.UnknownDetector)
+    kinds = (*families, ahop.unknown.UnknownDetector, ahop.reference.Reference)
     public = {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, kinds)}
     public.remove(ahop.similarities.CallableSimilarity)  # nothing in a file can run
     assert set(registry.COMPONENTS.values()) == public

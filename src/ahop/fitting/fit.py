@@ -25,6 +25,7 @@ from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled import CLEARLY, TRIED, learn_unlabeled
 from ahop.memory import AssociativeMemory
+from ahop.reference import Reference
 from ahop.report import FitReport, Report, SolverReport, UnlabeledReport
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import LinearSimilarity, Similarity
@@ -171,6 +172,7 @@ def _learn(
         separation=choice.separation,
         detector=choice.detector,
         groups=found,
+        reference=Reference.of(pairs.queries, groups),
     )
     return report
 
@@ -223,6 +225,7 @@ def _learn_unlabeled(
         separation=choice.separation,
         detector=choice.detector,
         groups={},
+        reference=Reference.of(asked),
     )
     return report
 
@@ -262,7 +265,10 @@ def _solve(
     # What was learned about the scores of another similarity does not hold for this one's.
     memory.model = memory.model.replaced(detector=None, groups=None)
     if not isinstance(chosen, SeparationSolver):
-        return chosen.solve(memory, PairSource(memory, pairs, variant, samples, seed), progress)
+        source = PairSource(memory, pairs, variant, samples, seed)
+        report = chosen.solve(memory, source, progress)
+        memory.model = memory.model.replaced(reference=Reference.of(source.draw().queries))
+        return report
     if pairs is not None or variant is not None:
         raise InvalidTypeError(
             "The separation solver looks at the stored patterns alone; give it no pairs and no variant."

@@ -11,7 +11,7 @@ from ahop._labels import from_text
 from ahop.errors import FileFormatError, InvalidValueError
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
-from ahop.report import Corruption, FitReport, Member, Report, SolverReport, Trial, UnlabeledReport
+from ahop.report import AdaptReport, Corruption, FitReport, Member, Report, SolverReport, Trial, UnlabeledReport
 from ahop.saving.archive import archive_from_bytes, archive_to_bytes, read_archive
 from ahop.saving.description import describe_model
 from ahop.saving.registry import FAILURES, build, registry
@@ -69,6 +69,8 @@ def _report(given: Any) -> Report | None:
     if given is None:
         return None
     fields = dict(given)
+    adapted = fields.pop("adapted", None)
+    fields["adapted"] = None if adapted is None else AdaptReport(**adapted)
     if fields.pop("kind") == "SolverReport":
         return SolverReport(**fields)
     corruption = fields.pop("corruption")

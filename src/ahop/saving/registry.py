@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from inspect import isabstract
 from typing import Any
 
-from ahop import energies, likelihood, modulations, separations, similarities, transforms, unknown, variants
+from ahop import energies, likelihood, modulations, reference, separations, similarities, transforms, unknown, variants
 from ahop._component import Component
 from ahop.errors import AhopError, InvalidTypeError, InvalidValueError
 
@@ -14,7 +14,7 @@ FAILURES = (AhopError, ArithmeticError, AttributeError, LookupError, RuntimeErro
 # Nothing in a file can run.
 NOT_SAVED = (Component, similarities.CallableSimilarity)
 # The public faces whose classes a file can name, and nothing else: no import, no attribute, no code from outside.
-FACES = (energies, likelihood, modulations, separations, similarities, transforms, unknown, variants)
+FACES = (energies, likelihood, modulations, reference, separations, similarities, transforms, unknown, variants)
 COMPONENTS: dict[str, type[Component]] = {
     name: kind
     for face in FACES

@@ -1,0 +1,291 @@
+"""The `adapt` function: a memory follows what happens to its queries now, where nobody has labeled them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import torch
+from torch import Generator, Tensor
+from tqdm.auto import tqdm
+
+from ahop._checks import as_group_names, as_queries, check_kind
+from ahop._typing import RowsLike
+from ahop.errors import InvalidValueError, UnsupportedError
+from ahop.fitting.candidates import CANDIDATES
+from ahop.fitting.contrast import contrast
+from ahop.fitting.mixture import Form, MixtureFit, fit_mixture
+from ahop.fitting.origins import BEST, LEAST_SHARE, OriginProblem
+from ahop.fitting.posterior import behind
+from ahop.fitting.threads import few_threads
+from ahop.fitting.training_set import TrainingSet
+from ahop.fitting.unknown import detector_of
+from ahop.memory import AssociativeMemory
+from ahop.model import Model
+from ahop.ranking import Ranked, posterior_of
+from ahop.reference import Reference
+from ahop.report import AdaptReport, FitReport, Report
+from ahop.scoring import rank
+from ahop.similarities.aligned import AlignedSimilarity
+from ahop.similarities.base import Similarity
+from ahop.similarities.pooled import PooledSimilarity
+from ahop.unknown import UnknownDetector
+from ahop.variants.mixture import MixtureVariant
+
+Learn: TypeAlias = Callable[[TrainingSet], Similarity]
+
+# Fewer queries teach nothing that could be told from chance.
+LEAST_QUERIES = 8
+# Fewer queries are judged in two halves, each by what was learned from the other; of more, one half is enough.
+MANY_QUERIES = 256
+# Rounds of answers and of what is learned from them.
+ROUNDS = 4
+# Standard errors that are more than chance, and those that are not.
+CLEARLY, NO_LESS = 2.0, 1.0
+# Copies that show what a query of no stored pattern looks like.
+SIMULATED = 512
+# Of all answers to a query, the best counts at least so much: a fit needs something.
+LEAST_WEIGHT = 1e-6
+ALIGNED, ANEW = "aligned", "learned anew"
+
+
+@torch.no_grad()
+def adapt(
+    memory: AssociativeMemory,
+    queries: RowsLike,
+    *,
+    groups: Sequence[object] | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> AssociativeMemory:
+    """The same memory, following what happens to its queries now. Nobody has to say where these come from.
+
+    Its present answers, each as sure as it is, are pairs to learn from, and what is learned makes better answers, in
+    turn. Either each dimension is brought back to where it was, and what was learned before stays; or the similarity
+    is learned anew: that under which halves of held-out queries tell more about each other. Where they tell not
+    clearly more than before, and are not clearly likelier either, nothing is changed.
+
+    Args:
+        memory: one that was fitted; it is left as it was.
+        queries: (b, d) such as a log has them.
+        groups: where each query comes from, such as its device: each group is followed by itself, also those that the
+            memory does not know yet.
+        seed: of what is drawn.
+        progress: show a bar.
+
+    Returns:
+        A copy that shares the stored patterns. `report.adapted` says what was found, and whether it was kept.
+    """
+    check_kind("memory", memory, AssociativeMemory)
+    report, reference = memory.report, memory.model.reference
+    if report is None or reference is None:
+        raise UnsupportedError("`adapt` needs a memory that was fitted. Call `ahop.fit` first, with pairs or queries.")
+    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    if len(asked) < LEAST_QUERIES:
+        raise InvalidValueError(f"`queries` must be at least {LEAST_QUERIES}; got {len(asked)}. Give a longer log.")
+    adapted, patterns = memory.copy(), memory.modulation(memory.patterns)
+    names = None if groups is None else as_group_names(groups, len(asked))
+    with few_threads(asked.numel()), tqdm(desc="adapt", unit="fit", disable=not progress) as bar:
+        if names is None:
+            told, model = _Log(memory.model, patterns, asked, reference.queries, report, seed, bar).followed()
+            if model is not None:
+                adapted.model = model.replaced(reference=Reference.of(asked))
+        else:
+            told, adapted.model = _by_group(memory.model, patterns, asked, names, reference, report, seed, bar)
+    adapted.report = replace(report, adapted=told)
+    return adapted
+
+
+def _by_group(
+    model: Model,
+    patterns: Tensor,
+    queries: Tensor,
+    names: list[str],
+    reference: Reference,
+    report: Report,
+    seed: int,
+    bar: "tqdm[Any]",
+) -> tuple[AdaptReport, Model]:
+    """Each group that has enough queries, by itself. What tells unknown queries is common to all, and stays."""
+    found, told = dict(model.groups), dict[str, AdaptReport]()
+    for name in sorted(set(names)):
+        rows = torch.tensor([row for row, each in enumerate(names) if each == name])
+        if len(rows) < LEAST_QUERIES:
+            continue
+        own = [row for row, each in enumerate(reference.groups or []) if each == name]
+        then = reference.queries[own] if own else reference.queries
+        log = _Log(model.for_group(name), patterns, queries[rows], then, report, seed, bar)
+        told[name], followed = log.followed()
+        if followed is not None:
+            found[name] = followed.similarity
+    if not told:
+        raise InvalidValueError(f"`groups` must have one of at least {LEAST_QUERIES} queries. Give a longer log.")
+    kept = tuple(name for name, each in told.items() if each.is_kept)
+    numbers = {
+        part: sum(each.queries * getattr(each, part) for each in told.values())
+        / sum(each.queries for each in told.values())
+        for part in ("information", "before", "rise")
+    }
+    ways = ", ".join(f"{name} {told[name].way}" for name in kept)
+    whole = AdaptReport(len(queries), bool(kept), ways, **numbers)
+    if not kept:
+        return whole, model
+    return whole, model.replaced(groups=found, reference=Reference.of(queries, names))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What one way to follow is worth on held-out queries.
+
+    Attributes:
+        information: that halves of each have, (b,),
+        before: and as it was.
+        rise: of the log-likelihood of each, (b,).
+    """
+
+    information: Tensor
+    before: Tensor
+    rise: Tensor
+
+
+class _Log:
+    """Queries of now, and of then, beside the patterns of a model."""
+
+    def __init__(
+        self,
+        model: Model,
+        patterns: Tensor,
+        queries: Tensor,
+        then: Tensor,
+        report: Report,
+        seed: int,
+        bar: "tqdm[Any]",
+    ) -> None:
+        self.model, self.patterns, self.queries, self.seed, self.bar = model, patterns, queries, seed, bar
+        order = torch.randperm(len(queries), generator=Generator().manual_seed(seed))
+        first, second = queries[order[::2]], queries[order[1::2]]
+        self.halves = [(first, second)] if len(queries) >= MANY_QUERIES else [(first, second), (second, first)]
+        self.then = self._training(model.similarity, then.to(patterns), None).mixture
+        self.ways: dict[str, Learn] = {ALIGNED: self._aligned}
+        kind = _kind(model.similarity, report)
+        if kind is not None:
+            self.ways[ANEW] = kind
+
+    def followed(self) -> tuple[AdaptReport, Model | None]:
+        """What was found, and the model that follows these queries; None where that is no better than chance."""
+        judged = {name: self._judged(name) for name in self.ways}
+        way = max(judged, key=lambda name: _mean([each.information for each in judged[name]]))
+        parts = judged[way]
+        ahead = _ahead([each.information - each.before for each in parts])
+        is_likelier = _ahead([each.rise for each in parts]) > CLEARLY and ahead > -NO_LESS
+        is_kept = ahead > CLEARLY or is_likelier
+        numbers = {name: _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")}
+        told = AdaptReport(len(self.queries), is_kept, way, **numbers)
+        if not is_kept:
+            return told, None
+        similarity, mixture = self._learned(way, self.queries)
+        detector = self._detector(similarity, mixture.variant)
+        return told, self.model.replaced(similarity=similarity, detector=detector)
+
+    def _judged(self, way: str) -> list[_Judged]:
+        found = []
+        for known, asked in self.halves:
+            similarity, mixture = self._learned(way, known)
+            now, before = (
+                contrast(each, self.patterns, asked).information for each in (similarity, self.model.similarity)
+            )
+            rise = self._log_evidence(asked, mixture) - self._log_evidence(asked, self.then)
+            found.append(_Judged(now, before, rise))
+        return found
+
+    def _learned(self, way: str, queries: Tensor) -> tuple[Similarity, MixtureFit]:
+        """The similarity that these queries teach, and the corruption that they show."""
+        similarity = self.model.similarity
+        for round_number in range(ROUNDS):
+            self.bar.set_postfix_str(f"{way}, round {round_number + 1} of {ROUNDS}")
+            self.bar.update()
+            training = self._training(similarity, queries, self.then.form)
+            similarity = self.ways[way](training)
+        return similarity, training.mixture
+
+    def _training(self, similarity: Similarity, queries: Tensor, form: Form | None) -> TrainingSet:
+        """The answers under this similarity as pairs, each as sure as it is."""
+        ranked, shares = self._answers(similarity, queries)
+        kept = shares > LEAST_SHARE
+        kept[:, 0] = True  # of a query that says little, the best says most
+        asked, column = kept.nonzero(as_tuple=True)
+        origins, copies = ranked.ids[asked, column], queries[asked]
+        weights = shares[asked, column].clamp_min(LEAST_WEIGHT)
+        mixture = fit_mixture(self.patterns[origins], copies, weights, form=form, is_trusted=True)
+        return TrainingSet(self.patterns, origins, copies, weights.to(self.patterns), is_trusted=True, fitted=mixture)
+
+    def _answers(self, similarity: Similarity, queries: Tensor) -> tuple[Ranked, Tensor]:
+        """The best few patterns of each query, and how sure each of them is, (b, k)."""
+        model, k = self.model.replaced(similarity=similarity), min(BEST, len(self.patterns))
+        ranked = rank(model, self.patterns, queries, k)
+        posterior, unknown = posterior_of(ranked, model, k)
+        known = 1.0 if unknown is None else (1 - unknown.double()).unsqueeze(-1)
+        return ranked, posterior.double() * known
+
+    def _aligned(self, training: TrainingSet) -> Similarity:
+        return _aligned(self.model.similarity, self.then.variant, training.mixture.variant)
+
+    def _detector(self, similarity: Similarity, variant: MixtureVariant) -> UnknownDetector | None:
+        """Learned by forgetting, as a fit does, from copies that are simulated: those that find their origin count."""
+        if self.model.detector is None or len(self.patterns) < 3:
+            return self.model.detector
+        copies = variant.sample(self.patterns, SIMULATED, self.seed)
+        ranked, _ = self._answers(similarity, copies.queries)
+        assert ranked.evidence is not None
+        others = ranked.evidence.without_best(ranked.scores[:, 1], ranked.scores[:, 2])
+        is_found = (ranked.ids[:, 0] == copies.origins).double()
+        detector = detector_of(ranked.evidence.features(), others.features(), is_found, self.model.detector.rate)
+        return detector.to(self.patterns.device)
+
+    def _log_evidence(self, queries: Tensor, mixture: MixtureFit) -> Tensor:
+        """How likely each query is, whichever pattern it comes from, in logarithms (b,)."""
+        problem = OriginProblem(self.patterns, queries)
+        return problem.log_odds(problem.shortlist(mixture)) + mixture.variant.log_background(queries).double()
+
+
+def _aligned(similarity: Similarity, then: MixtureVariant, now: MixtureVariant) -> Similarity:
+    """The present similarity, for queries that are brought back, dimension by dimension, to where they were."""
+    gain = now.gain / then.gain
+    offset = now.shift - gain * then.shift
+    base = similarity
+    if isinstance(similarity, AlignedSimilarity):  # both at once
+        base, offset, gain = similarity.base, offset + gain * similarity.offset, gain * similarity.gain
+    aligned = AlignedSimilarity(base, then.dimensions).to(now.gain)
+    aligned.offset.copy_(offset)
+    aligned.gain.copy_(gain)
+    return aligned
+
+
+def _kind(similarity: Similarity, report: Report) -> Learn | None:
+    """How this kind of similarity is learned from pairs; None for what is not learned by name."""
+    known = {each.name: each for each in CANDIDATES if not each.is_fixed}
+    while isinstance(similarity, AlignedSimilarity):
+        similarity = similarity.base
+    if not isinstance(similarity, PooledSimilarity):
+        return known[_chosen(report)].learn if _chosen(report) in known else None
+    pool = similarity
+
+    def learn(training: TrainingSet) -> Similarity:
+        named = zip(pool.names, pool.parts(), strict=True)
+        return pool.with_members([known[name].learn(training) if name in known else each for name, each in named])
+
+    return learn if any(name in known for name in pool.names) else None
+
+
+def _chosen(report: Report) -> str:
+    return report.chosen if isinstance(report, FitReport) else ""
+
+
+def _mean(parts: Sequence[Tensor]) -> float:
+    return float(torch.cat(list(parts)).mean())
+
+
+def _ahead(parts: Sequence[Tensor]) -> float:
+    """By how many standard errors the mean is above zero."""
+    values = torch.cat(list(parts))
+    mean, error = behind(values, torch.zeros_like(values), torch.ones_like(values))
+    return mean / error if error > 0 else 0.0
