@@ -126,12 +126,16 @@ class UnknownDetector(Component):
     def configuration(self) -> dict[str, object]:
         return {"rate": self.rate}
 
+    @property
+    def prior(self) -> float:
+        """The logarithm of the odds of the rate."""
+        return float(torch.logit(torch.tensor(self.rate, dtype=torch.float64), eps=1e-12))
+
     def forward(self, scores: Scores) -> PerQuery:
         return self.of_evidence(Evidence.of(scores)).to(scores.dtype)
 
     def of_evidence(self, evidence: Evidence) -> PerQuery:
         """The same where scores came in parts. Where there is no row at all, every query is unknown."""
         features = (evidence.features() - self.center.double()) / self.scale.double()
-        prior = torch.logit(torch.tensor(self.rate, dtype=torch.float64), eps=1e-12)
-        odds = prior - features @ self.slopes.double() - self.offset.double()
+        odds = self.prior - features @ self.slopes.double() - self.offset.double()
         return torch.sigmoid(odds).masked_fill(evidence.rows == 0, 1.0)

@@ -15,14 +15,14 @@ from torch import Tensor
 from ahop._checks import same_kind
 from ahop._component import Component
 from ahop._files import replacing
-from ahop._typing import Array, Kind
+from ahop._typing import Array, Entries, Kind
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
 from ahop.indexes.build import index
 from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranking import Index
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
-from ahop.recaller import Recall
+from ahop.recaller import Recall, refuse_same
 from ahop.saving.description import describe
 from ahop.stores.filters import as_filter
 from ahop.stores.location import Location
@@ -56,6 +56,7 @@ class StoredIndex:
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Kind]:
         """The k stored patterns that each query most likely came from.
 
@@ -63,6 +64,7 @@ class StoredIndex:
             where: columns and the values that they may have: only such rows are answered.
             groups: where each query comes from, if the memory was fitted with groups.
         """
+        refuse_same(same, "Ask `store.memory()`.")
         rows = None if where is None else positions_of(self._find(where), self.ids)
         found = self.index.recall(queries, k, where=rows, groups=groups)
         indices = torch.as_tensor(found.indices)
