@@ -17,15 +17,34 @@ def assign(edges: Edges, beliefs: Beliefs, one_to_one: bool = True) -> Tensor:
     A right row is right if it is linked to its origin, or to none and has none. The most likely matching of all is
     another answer: it wins less often row by row, since a matching is as likely as its weakest link.
     """
-    alone = beliefs.right_alone
-    worth = (beliefs.pairs > alone[edges.right]) & (beliefs.pairs >= LEAST_PROBABILITY)
+    alone = beliefs.right_alone[edges.right]
     chosen = torch.zeros(len(edges), dtype=torch.bool)
-    places = worth.nonzero().squeeze(-1)
-    if not len(places):
-        return chosen
-    left, right, gain = edges.left[places], edges.right[places], (beliefs.pairs - alone[edges.right])[places]
-    chosen[places[_best_of_each(right, gain) if not one_to_one else _matching(left, right, gain)]] = True
+    is_open = (beliefs.pairs > alone) & (beliefs.pairs >= LEAST_PROBABILITY)
+    if one_to_one:
+        chosen = _sure(edges, beliefs.pairs)
+        taken_left = _flags(edges.left[chosen], edges.rows)
+        taken_right = _flags(edges.right[chosen], len(edges.rest))
+        is_open &= ~taken_left[edges.left] & ~taken_right[edges.right]
+    places = is_open.nonzero().squeeze(-1)
+    if len(places):
+        left, right, gain = edges.left[places], edges.right[places], (beliefs.pairs - alone)[places]
+        chosen[places[_matching(left, right, gain) if one_to_one else _best_of_each(right, gain)]] = True
     return chosen
+
+
+def _sure(edges: Edges, pairs: Tensor) -> Tensor:
+    """Pairs that belong to the best matching whatever the others are, (m,): nearly all of an easy table.
+
+    The probabilities of a row sum to one at most. Without a pair of probability p its two rows have at most 1 - p each
+    elsewhere, which is less than p together if p is above two thirds.
+    """
+    sure = pairs > 2 / 3
+    claims = torch.bincount(edges.left[sure], minlength=edges.rows)
+    return sure & (claims == 1)[edges.left]
+
+
+def _flags(rows: Tensor, count: int) -> Tensor:
+    return torch.zeros(count, dtype=torch.bool).index_fill_(0, rows, True)
 
 
 def _best_of_each(right: Tensor, gain: Tensor) -> Tensor:

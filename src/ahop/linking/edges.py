@@ -7,6 +7,8 @@ from torch import Tensor
 
 # A detector that is surer than this is not believed: one row would outweigh what all others say.
 LARGEST_LOG_ODDS = 30.0
+# What is less likely by itself is no candidate: in large tables these are most.
+LEAST_SHARE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,15 @@ class Edges:
             prior: logarithm of the odds of that, before a query is looked at.
         """
         shares = posterior.double().where(ids >= 0, 0)
-        right, column = (shares > 0).nonzero(as_tuple=True)
+        right, column = (shares > LEAST_SHARE).nonzero(as_tuple=True)
         odds = shares.new_zeros(len(shares))
         if unknown is not None:
             odds = (prior - torch.logit(unknown.double())).clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
-        rest = (1 - shares.sum(-1)).clamp_min(0)
-        if ids.shape[1] >= rows:  # all are candidates: what is missing to one is rounding
+        share = shares[right, column]
+        rest = (1 - shares.new_zeros(len(shares)).index_add_(0, right, share)).clamp_min(0)
+        if len(right) == len(shares) * rows:  # all are candidates: what is missing to one is rounding
             rest = torch.zeros_like(rest)
-        return cls(ids[right, column], right, shares[right, column], rest, odds, rows)
+        return cls(ids[right, column], right, share, rest, odds, rows)
 
     def __len__(self) -> int:
         return len(self.left)

@@ -24,7 +24,7 @@ from ahop.memory import AssociativeMemory
 from ahop.recaller import Recaller
 
 # Rows of the right table that are enough to learn from.
-LEARNED_FROM = 2048
+LEARNED_FROM = 1024
 
 
 def link(
@@ -90,7 +90,7 @@ def _memory(left: Any, right: RowsLike, progress: bool) -> AssociativeMemory | I
     queries = as_queries(right, memory.patterns, "right", memory.dimensions)
     if not len(queries):
         return memory
-    every = max(1, len(queries) // LEARNED_FROM)
+    every = -(-len(queries) // LEARNED_FROM)
     return fit(memory, queries=queries[::every], similarity="auto", progress=progress)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ahop.linking.edges import Edges
 
-# Rounds end when no probability changes by more.
+# Rounds end when the probabilities of a right row change by less, on average.
 ROUNDS, TOLERANCE = 500, 1e-5
 # Share of the old messages that is kept: full steps can swing to and fro for ever.
 DAMPING = 0.5
@@ -85,7 +85,7 @@ class _State:
         self._weigh()
 
     def step(self) -> float:
-        """One round; returns by how much a probability has changed at most."""
+        """One round; returns by how much the probabilities of a right row have changed, on average."""
         edges, before = self.edges, self.pairs
         if self.one_to_one:
             need = edges.share / _without(self.total[edges.right], edges.share * self.free)
@@ -93,7 +93,7 @@ class _State:
             answer = 1 / _without(self.claims[edges.left], need)
             self.free = DAMPING * self.free + (1 - DAMPING) * answer
         self._weigh()
-        return float((self.pairs - before).abs().max()) if len(edges) else 0.0
+        return float((self.pairs - before).abs().sum()) / max(1, len(edges.rest))
 
     def matched(self) -> float:
         """How many right rows have an origin, as far as is known."""
