@@ -28,7 +28,7 @@ LEARNED_FROM = 1024
 
 
 def link(
-    left: AssociativeMemory | Index | RowsLike,
+    left: Recaller | RowsLike,
     right: RowsLike,
     *,
     one_to_one: bool = True,
@@ -51,7 +51,7 @@ def link(
         one_to_one: whether a left row belongs to one right row at most; else right rows decide by themselves, as with
             several copies of one row.
         unmatched: share of the right rows that belong to no left row. Estimated if None; a memory that was not fitted
-            cannot tell, and then as many are linked as can be.
+            cannot tell, and then every right row is taken to have an origin, if there are left rows enough.
         candidates: left rows that are considered for each right row.
         k: lines for each right row: its link, and then its likeliest other candidates.
         groups: where each right row comes from, if the memory was fitted with groups.
