@@ -2,14 +2,15 @@ r"""
 Linking two tables
 ==================
 
-Two laboratories have measured the same samples, and nobody has written down which is which. One by one, many rows cannot be told;
-all together most can, because no row belongs to two others.
+Two laboratories have measured the same samples, and nobody has written down which is which. One by one, many rows
+cannot be told; all together more can, because no row belongs to two others.
 """
 
 # %%
 # Two tables
 # ----------
-# The second instrument shifts every channel by a number of its own, adds noise, and a part of its readings is nonsense or missing.
+# The second instrument shifts every channel by a number of its own and adds noise; a part of its readings is nonsense
+# or missing.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,8 +43,8 @@ print(f"one by one {np.mean(alone.indices[:, 0] == order):.0%} right, together {
 print(links)
 
 # %%
-# Left, how sure each answer is, one by one and together: rows that doubted are settled by others that are sure. Right, the
-# probabilities of the links mean what they say.
+# Left, how sure each answer is, one by one and together: rows that doubted are settled by others that are sure. Right,
+# whether the probabilities of the links mean what they say.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.4), layout="constrained")
 edges = np.linspace(0, 1, 11)
