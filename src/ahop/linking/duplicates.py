@@ -66,7 +66,7 @@ class Duplicates:
 def duplicates(
     table: AssociativeMemory | RowsLike,
     *,
-    least: float = 0.5,
+    least: float = 0.9,
     candidates: int = 16,
     progress: bool = True,
 ) -> Duplicates:
@@ -78,13 +78,10 @@ def duplicates(
     Args:
         table: rows, NaN where nothing was observed: how copies differ is learned without labels, between two halves of
             the table. Or a fitted memory that stores the table.
-        least: probability from which a pair is told.
+        least: probability from which a pair is told. Their order is to be relied on more than their size: too many rows
+            are taken to have a copy where copies are few or small changes are all there is.
         candidates: rows that are considered for each row: a cluster of more rows may fall apart.
         progress: show a bar while it is learned.
-
-    Example:
-        >>> ahop.duplicates([[0.0, 0.1], [5.0, 1.0], [0.0, 0.1], [9.0, 4.0]], progress=False).clusters
-        ((0, 2),)
     """
     least, candidates = check_rate("least", least), check_count("candidates", candidates)
     memory = table if isinstance(table, AssociativeMemory) else _learned(AssociativeMemory(table), progress)

@@ -59,6 +59,7 @@ def link(
         progress: show a bar while a memory is learned.
 
     Example:
+        >>> import ahop
         >>> links = ahop.link([[0.0, 1.0], [1.0, 0.0]], [[1.1, 0.1], [0.1, 0.9]], progress=False)
         >>> links.left.tolist(), links.right.tolist()
         ([1, 0], [0, 1])
