@@ -51,6 +51,10 @@ COLUMNS: dict[str, list[str]] = {
         *("task", "setting", "drift", "error", "accuracy", "estimated", "covered", "unknown"),
         *("alarm", "named", "before", "after", "adapted", "won_back", "way", "chosen"),
     ],
+    "linking": [
+        *("setting", "n", "linked", "per_query", "bayes_per_query", "linked_exact", "ece", "said", "precision", "f1"),
+        *("f1_half", "f1_tuned", "unmatched_said", "seconds", "cpu_seconds"),
+    ],
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],
     "tab_tabular_parts": ["dataset", "model", "accuracy", "auc", "seconds"],

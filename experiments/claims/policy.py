@@ -71,7 +71,7 @@ class Answered:
     answers: ahop.Recall[Tensor]
 
     def recall(
-        self, queries: Any, k: int = 1, *, where: Any = None, groups: Sequence[object] | None = None
+        self, queries: Any, k: int = 1, *, where: Any = None, groups: Sequence[object] | None = None, same: Any = None
     ) -> ahop.Recall[Tensor]:
         rows, found = torch.as_tensor(queries).long().flatten(), self.answers
         assert found.unknown is not None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         indexes,
         liftings,
         likelihood,
+        linking,
         modulations,
         nn,
         plots,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from ahop.fitting.fit import fit
     from ahop.indexes.build import index
     from ahop.liftings.lift import lift
+    from ahop.linking.duplicates import duplicates
+    from ahop.linking.link import link
     from ahop.policies import policy
     from ahop.stores.create import create_store
     from ahop.stores.store import open_store
@@ -82,6 +85,7 @@ __all__ = [
     "create_store",
     "criteria",
     "datasets",
+    "duplicates",
     "dynamics",
     "energies",
     "errors",
@@ -95,6 +99,8 @@ __all__ = [
     "lift",
     "liftings",
     "likelihood",
+    "link",
+    "linking",
     "load",
     "modulations",
     "nn",
@@ -121,7 +127,9 @@ _LATER = {
     "adapt": "ahop.fitting.adapt",
     "fit": "ahop.fitting.fit",
     "index": "ahop.indexes.build",
+    "duplicates": "ahop.linking.duplicates",
     "lift": "ahop.liftings.lift",
+    "link": "ahop.linking.link",
     "policy": "ahop.policies",
     "create_store": "ahop.stores.create",
     "open_store": "ahop.stores.store",

@@ -18,7 +18,7 @@ Part = TypeVar("Part")
 
 
 # Arguments that are rows of numbers, with NaN for what was not observed.
-ROWS_OF_NUMBERS = ("patterns", "queries", "copies", "values")
+ROWS_OF_NUMBERS = ("patterns", "queries", "copies", "values", "right")
 
 
 def check_positive(name: str, value: float) -> float:

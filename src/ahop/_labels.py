@@ -80,6 +80,15 @@ def rows_named(labels: NDArray[np.object_], wanted: Entries, name: str = "origin
     return torch.tensor([row_of[label] for label in sought], dtype=torch.long)
 
 
+def numbers_of_entries(name: str, values: Entries, count: int) -> Tensor:
+    """Entries as numbers from 0 on in the order of their first appearance, (b,), one for each of `count` queries."""
+    found = [as_label(each) for each in entries(name, values)]
+    if len(found) != count:
+        raise ShapeError(f"`{name}` must be {count} entries, one for each query; got {len(found)}.")
+    number = {label: place for place, label in enumerate(dict.fromkeys(found))}
+    return torch.tensor([number[label] for label in found], dtype=torch.long)
+
+
 def as_text(labels: NDArray[np.object_]) -> Tensor:
     """The bytes of a text with one label in each line, as JSON writes it."""
     text = "\n".join(json.dumps(label) for label in labels.tolist())

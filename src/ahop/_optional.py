@@ -70,6 +70,16 @@ def pillow() -> ModuleType:
     return _module("PIL.Image", "pillow", "datasets")
 
 
+def sparse() -> ModuleType:
+    """`scipy.sparse`, for tables that are linked."""
+    return _module("scipy.sparse", "scipy", "link")
+
+
+def csgraph() -> ModuleType:
+    """`scipy.sparse.csgraph`, for the best matching of two tables."""
+    return _module("scipy.sparse.csgraph", "scipy", "link")
+
+
 def _module(name: str, package: str, extra: str) -> ModuleType:
     try:
         import_module(name.partition(".")[0])  # a part that was imported before says nothing about its whole

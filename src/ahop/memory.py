@@ -22,7 +22,7 @@ from ahop._checks import (
     same_kind,
 )
 from ahop._frames import index_of, names_of
-from ahop._labels import as_labels, as_text, frozen
+from ahop._labels import as_labels, as_text, frozen, numbers_of_entries
 from ahop._locks import CopyableLock
 from ahop._missing import filled, holds_nan, observed
 from ahop._tensors import all_finite, saturate
@@ -38,7 +38,7 @@ from ahop.recaller import Recall, in_kind_of, labels_at
 from ahop.report import Report
 from ahop.saving.archive import write_archive
 from ahop.saving.description import describe_model
-from ahop.scoring import rank, with_prior
+from ahop.scoring import rank, rank_together, with_prior, without_floor
 from ahop.separations.base import Separation
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.base import Similarity
@@ -178,14 +178,32 @@ class AssociativeMemory(nn.Module):
 
     @overload
     def recall(
-        self, queries: Tensor, k: int = 1, *, where: Entries | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: Tensor,
+        k: int = 1,
+        *,
+        where: Entries | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Tensor]: ...
     @overload
     def recall(
-        self, queries: NotTensor, k: int = 1, *, where: Entries | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: NotTensor,
+        k: int = 1,
+        *,
+        where: Entries | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[NDArray[Any]]: ...
     def recall(
-        self, queries: RowsLike, k: int = 1, *, where: Entries | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: RowsLike,
+        k: int = 1,
+        *,
+        where: Entries | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Any]:
         """The k stored patterns that each query most likely came from.
 
@@ -199,6 +217,10 @@ class AssociativeMemory(nn.Module):
                 there are, the index is -1.
             groups: where each query comes from, such as its device, if the memory was fitted with groups. Those that
                 it does not know are answered by what all have in common.
+            same: which queries have their origin in common, such as repeated scans or the frames of a video: an entry
+                for each query, equal where the origin is the same. What they say is added, and there is one answer for
+                each entry, in the order of their first appearance. They must be damaged independently of each other:
+                a damage that they share is counted as often as there are queries.
         """
         checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
         with self._lock:  # one state answers a call, whatever is added meanwhile
@@ -208,8 +230,15 @@ class AssociativeMemory(nn.Module):
         rows = (
             None if where is None else flags_of("where", where, len(patterns)).to(stored.device).nonzero().squeeze(-1)
         )
-        ranked = rank(model, stored, checked, k, groups=groups, rows=rows, log_prior=prior)
-        posterior, unknown = posterior_of(ranked, model, k)
+        if same is None:
+            ranked = rank(model, stored, checked, k, groups=groups, rows=rows, log_prior=prior)
+            posterior, unknown = posterior_of(ranked, model, k)
+        else:
+            numbers = numbers_of_entries("same", same, len(checked)).to(stored.device)
+            ranked, unknown = rank_together(
+                model, stored, checked, numbers, k, groups=groups, rows=rows, log_prior=prior
+            )
+            posterior = posterior_of(ranked, without_floor(model), k)[0]
         found = patterns[ranked.ids.clamp_min(0)]
         if where is not None:
             found = found.masked_fill((ranked.ids < 0).unsqueeze(-1), torch.nan)

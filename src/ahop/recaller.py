@@ -12,6 +12,7 @@ from torch import Tensor
 from ahop._checks import check_kind, same_kind
 from ahop._typing import Kind, NotTensor, RowsLike
 from ahop.decisions import Decisions, Policy, confidence_of, decided, q_values
+from ahop.errors import UnsupportedError
 from ahop.posteriors import Answers, ClassMass, PerStored, expected, mass_of
 
 
@@ -20,7 +21,7 @@ class Recaller(Protocol):
     """Whatever recalls: a memory, an index, a store, a cluster, a client. What one cannot do, it refuses."""
 
     def recall(
-        self, queries: Any, k: int = 1, *, where: Any = None, groups: Sequence[object] | None = None
+        self, queries: Any, k: int = 1, *, where: Any = None, groups: Sequence[object] | None = None, same: Any = None
     ) -> "Recall[Any]":
         """The k stored patterns that each query most likely came from.
 
@@ -28,7 +29,14 @@ class Recaller(Protocol):
             queries: (b, d), NaN where nothing was observed.
             where: which patterns may be answered: columns and the values that they may have, or rows.
             groups: where each query comes from, such as its device.
+            same: which queries have their origin in common.
         """
+
+
+def refuse_same(same: object, mend: str) -> None:
+    """For those that see candidates of each query alone: evidence is added over all patterns, which a memory sees."""
+    if same is not None:
+        raise UnsupportedError(f"`same` adds what queries say about every pattern, and this sees a few only. {mend}")
 
 
 @dataclass(frozen=True)

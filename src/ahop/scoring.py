@@ -7,11 +7,12 @@ from torch import Tensor
 
 from ahop._blocks import TEMPORARY_BYTES, blocks
 from ahop._missing import holds_nan
-from ahop._tensors import lowest
+from ahop._tensors import lowest, saturate
 from ahop._typing import Patterns, Queries, Scores
 from ahop.model import Model
-from ahop.ranking import Ranked, Ranking, gathered
+from ahop.ranking import Ranked, Ranking, gathered, stacked
 from ahop.separations.base import Separation
+from ahop.separations.softmax import Softmax, has_evidence
 from ahop.similarities.base import Similarity
 
 # Scores of one block and what is made of them: small enough to stay in the caches of most machines.
@@ -20,6 +21,8 @@ BLOCK_BYTES = 8 * 2**20
 MOST_QUERIES = 1024
 # Columns for each row that is kept: sorting the best of a block costs as much as looking at so many.
 COLUMNS_A_ROW = 32
+# A query is never surer than this that its origin is stored, or that it is not.
+LEAST_DOUBT = 1e-7
 
 
 @torch.no_grad()
@@ -32,6 +35,7 @@ def rank(
     groups: Sequence[object] | None = None,
     rows: Tensor | None = None,
     log_prior: Tensor | None = None,
+    itself: Tensor | None = None,
 ) -> Ranked:
     """The k best rows of each query.
 
@@ -40,6 +44,7 @@ def rank(
         groups: where each query comes from; None if nobody knows.
         rows: (m,) the rows that may be answered; all if None.
         log_prior: (n,) how often each pattern is the origin.
+        itself: (b,) the row that each query is, and is not answered with; None if queries are no rows.
     """
     stored, ids = patterns, torch.arange(len(patterns), device=patterns.device)
     if rows is not None:
@@ -54,10 +59,82 @@ def rank(
         for part in blocks(len(asked), 1, size):
             ranking = Ranking(model, len(asked[part]), k, queries)
             for scores, columns in _scores(chosen, stored, queries[asked[part]], whole, k):
+                if itself is not None:
+                    scores = scores.masked_fill(ids[columns] == itself[asked[part]].unsqueeze(-1), -torch.inf)
                 weighed = scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation)
                 ranking.update(weighed, ids[columns], scores)
             found.append((asked[part], ranking.ranked()))
     return gathered(found) if found else Ranking(model, 0, k, queries).ranked()
+
+
+@torch.no_grad()
+def rank_together(
+    model: Model,
+    patterns: Patterns,
+    queries: Queries,
+    same: Tensor,
+    k: int,
+    *,
+    groups: Sequence[object] | None = None,
+    rows: Tensor | None = None,
+    log_prior: Tensor | None = None,
+) -> tuple[Ranked, Tensor | None]:
+    r"""The k best rows of queries that have their origin in common, by $\sum_q \log p(\xi \mid x_q)$ over all rows.
+
+    A floor says that a query may be one of those whose scores say nothing: that is so for each by itself, so each has
+    its floor before they are added. A prior counts once.
+
+    Args:
+        same: (b,) from 0 on, the number of the origin that each query has in common with others.
+        groups, rows, log_prior: as for `rank`.
+
+    Returns:
+        What was found for each number, and how likely its origin is unknown, where there is a detector: the odds that
+        each query adds are multiplied.
+    """
+    stored, ids = patterns, torch.arange(len(patterns), device=patterns.device)
+    if rows is not None:
+        stored, ids = patterns[rows], rows
+    count = int(same.max()) + 1 if len(same) else 0
+    odds = torch.zeros(count, dtype=torch.float64, device=queries.device)
+    by_group, parts = model.by_group(groups, len(queries)), []
+    detector, plain = model.detector, without_floor(model)
+    for part in blocks(count, 32 * max(1, len(stored))):
+        total = torch.zeros(part.stop - part.start, len(stored), dtype=torch.float64, device=queries.device)
+        says_anything = torch.zeros(len(total), dtype=torch.bool, device=queries.device)
+        for similarity, asked in by_group:
+            chosen = similarity if rows is None else similarity.rows(rows)
+            own = asked[(same[asked] >= part.start) & (same[asked] < part.stop)]
+            for some in blocks(len(own), 32 * max(1, len(stored))):
+                scores, place = chosen(stored, queries[own[some]]), same[own[some]]
+                knows = has_evidence(scores).any(-1)
+                added = _as_evidence(scores, model.separation).double().where(knows.unsqueeze(-1), 0)
+                total.index_add_(0, place - part.start, added)
+                says_anything[place[knows] - part.start] = True
+                if detector is not None:
+                    odds.index_add_(
+                        0, place, torch.logit(detector(scores).double(), eps=LEAST_DOUBT) - detector.log_prior_odds
+                    )
+        total = total.where(says_anything.unsqueeze(-1), lowest(queries.dtype))
+        scores = saturate(total, queries.dtype)
+        ranking = Ranking(plain, len(scores), k, queries)
+        ranking.update(scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation), ids)
+        parts.append(ranking.ranked())
+    ranked = stacked(parts) if parts else Ranking(plain, 0, k, queries).ranked()
+    return ranked, None if detector is None else torch.sigmoid(detector.log_prior_odds + odds).to(queries)
+
+
+def without_floor(model: Model) -> Model:
+    """What weighs sums of evidence: every query has brought its floor, and has told whether it is unknown."""
+    is_floored = isinstance(model.separation, Softmax) and model.separation.floor > 0
+    return model.replaced(detector=None, separation=Softmax(model.beta) if is_floored else model.separation)
+
+
+def _as_evidence(scores: Scores, separation: Separation) -> Scores:
+    """Scores that may be added: with a floor they end at what the floor leaves."""
+    if not isinstance(separation, Softmax) or not separation.floor:
+        return scores
+    return separation(scores).log().clamp_min(lowest(scores.dtype)) / separation.beta
 
 
 def with_prior(scores: Scores, log_prior: Tensor, separation: Separation) -> Scores:

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_group_names, as_queries, check_count
-from ahop._typing import Kind, Queries
+from ahop._typing import Entries, Kind, Queries
 from ahop.cluster.request import MOST_ANSWERS, MOST_NUMBERS, MOST_QUERIES
 from ahop.errors import FileFormatError, InvalidValueError, UnavailableError
-from ahop.recaller import Recall, in_kind_of, joined
+from ahop.recaller import Recall, in_kind_of, joined, refuse_same
 
 
 @final
@@ -43,6 +43,7 @@ class HttpClient:
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Kind]:
         """The k stored patterns that each query most likely came from; arguments as those of the store.
 
@@ -50,6 +51,7 @@ class HttpClient:
             UnavailableError: the service does not answer, or says to come back later.
             AhopError: what the service finds wrong with the request.
         """
+        refuse_same(same, "Ask a memory of the same patterns.")
         checked = as_queries(queries, torch.empty(0, self.dimensions)).cpu()
         names = None if groups is None else as_group_names(groups, len(checked))
         k = min(check_count("k", k), self.rows)

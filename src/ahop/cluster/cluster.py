@@ -13,14 +13,14 @@ from typing_extensions import override
 
 from ahop import _optional
 from ahop._checks import check_count, check_positive
-from ahop._typing import Kind
+from ahop._typing import Entries, Kind
 from ahop.cluster.actors import Generation
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.router import Timeouts
 from ahop.cluster.spec import as_store
 from ahop.cluster.view import ShardedRecaller
 from ahop.errors import UnsupportedError
-from ahop.recaller import Recall
+from ahop.recaller import Recall, refuse_same
 from ahop.stores.location import Address
 from ahop.stores.store import Store, open_store
 
@@ -86,7 +86,9 @@ class Cluster(ShardedRecaller):
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Kind]:
+        refuse_same(same, "Ask `store.memory()`.")
         # One version answers a call, whatever happens meanwhile.
         with self.held() as generation:
             return generation.view.recall(generation.router.answers, queries, k, where, groups)

@@ -8,13 +8,13 @@ from typing import final
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._typing import Kind
+from ahop._typing import Entries, Kind
 from ahop.cluster.messages import Message, ShardResult
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shard import Shard
 from ahop.cluster.spec import as_store, shard_specs
 from ahop.cluster.view import ShardedRecaller, View
-from ahop.recaller import Recall
+from ahop.recaller import Recall, refuse_same
 from ahop.stores.location import Address
 from ahop.stores.store import Store
 
@@ -64,7 +64,9 @@ class LocalCluster(ShardedRecaller):
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Kind]:
+        refuse_same(same, "Ask `store.memory()`.")
         return self.view.recall(self._answers, queries, k, where, groups)
 
     @override

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_group_names, as_queries, check_count
-from ahop._typing import Kind, Queries
+from ahop._typing import Entries, Kind, Queries
 from ahop.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
 from ahop.recaller import Recall, in_kind_of, joined
 from ahop.stores.filters import as_filter
@@ -89,6 +89,7 @@ class ShardedRecaller(ABC):
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Kind]:
         """The k stored patterns that each query most likely came from.
 

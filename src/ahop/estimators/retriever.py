@@ -151,15 +151,18 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         said = np.concatenate(unknown) if unknown else None
         return Retrieval(self.ids_[found], np.concatenate(posterior), found, said)
 
-    def recall(self, queries: Any, k: int = 1, *, where: Any = None, groups: Any = None) -> Recall[Any]:
+    def recall(
+        self, queries: Any, k: int = 1, *, where: Any = None, groups: Any = None, same: Any = None
+    ) -> Recall[Any]:
         """What `AssociativeMemory.recall` returns, for the stored patterns; labels are the ids.
 
         Args:
             where: rows that may be answered, as flags or numbers.
+            same: which queries have their origin in common.
         """
         check_is_fitted(self)
         with threads(self.n_jobs):
-            found = self.memory_.recall(queries, k, where=where, groups=groups)
+            found = self.memory_.recall(queries, k, where=where, groups=groups, same=same)
         return replace(found, labels=labels_at(self.ids_.astype(object), torch.as_tensor(found.indices)))
 
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:

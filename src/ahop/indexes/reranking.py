@@ -24,7 +24,7 @@ from ahop.liftings.base import Lifting
 from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
 from ahop.ranking import Ranked, Ranking, gathered, posterior_of
-from ahop.recaller import Recall, in_kind_of, labels_at
+from ahop.recaller import Recall, in_kind_of, labels_at, refuse_same
 from ahop.separations.softmax import has_evidence
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
@@ -84,14 +84,32 @@ class Index:
 
     @overload
     def recall(
-        self, queries: Tensor, k: int = 1, *, where: Where | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: Tensor,
+        k: int = 1,
+        *,
+        where: Where | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Tensor]: ...
     @overload
     def recall(
-        self, queries: NotTensor, k: int = 1, *, where: Where | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: NotTensor,
+        k: int = 1,
+        *,
+        where: Where | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[NDArray[Any]]: ...
     def recall(
-        self, queries: RowsLike, k: int = 1, *, where: Where | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: RowsLike,
+        k: int = 1,
+        *,
+        where: Where | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Any]:
         """The k stored patterns that each query most likely came from, as a memory answers.
 
@@ -100,6 +118,7 @@ class Index:
                 are answered, and the posterior is among them. Rows beyond those there are have number -1.
             groups: where each query comes from, if the memory was fitted with groups.
         """
+        refuse_same(same, "Ask `index.memory`.")
         memory = self.memory
         ranked = self.search(queries, max(check_count("k", k), self.candidates), where=where, groups=groups)
         k = min(k, len(self.removed))

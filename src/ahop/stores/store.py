@@ -16,7 +16,7 @@ from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 from ahop.explanation import Compared, Explanation, explain, is_unknown
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
-from ahop.recaller import Recall, in_kind_of
+from ahop.recaller import Recall, in_kind_of, refuse_same
 from ahop.similarities.base import Similarity
 from ahop.stores.changes import add_rows, compact, remove_rows, replace_model, upsert_rows
 from ahop.stores.filters import as_filter
@@ -142,6 +142,7 @@ class Store:
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Kind]:
         """The k stored patterns that each query most likely came from, as the memory over all of them answers.
 
@@ -152,6 +153,7 @@ class Store:
                 posterior is among them. Beyond those there are, the number is -1.
             groups: where each query comes from, if the memory was fitted with groups.
         """
+        refuse_same(same, "Ask `store.memory()`.")
         self._verify()
         model, count = self.model(), len(self)
         checked = as_queries(queries, torch.empty(0, self.dimensions))

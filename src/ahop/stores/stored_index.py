@@ -24,7 +24,7 @@ from ahop.indexes.files import load_index, save_index
 from ahop.indexes.reranking import Index
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
-from ahop.recaller import Recall
+from ahop.recaller import Recall, refuse_same
 from ahop.saving.description import describe
 from ahop.stores.filters import as_filter
 from ahop.stores.location import Location
@@ -58,6 +58,7 @@ class StoredIndex:
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
+        same: Entries | None = None,
     ) -> Recall[Kind]:
         """The k stored patterns that each query most likely came from.
 
@@ -65,6 +66,7 @@ class StoredIndex:
             where: columns and the values that they may have: only such rows are answered.
             groups: where each query comes from, if the memory was fitted with groups.
         """
+        refuse_same(same, "Ask `store.memory()`.")
         rows = None if where is None else positions_of(self._find(where), self.ids)
         found = self.index.recall(queries, k, where=rows, groups=groups)
         indices = torch.as_tensor(found.indices)
