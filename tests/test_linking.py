@@ -195,9 +195,6 @@ def test_single_rows_and_empty_tables() -> None:
     empty = ahop.link(torch.rand(3, 2), torch.empty(0, 2), progress=False)
     assert not len(empty)
     assert empty.unmatched_left.rows.tolist() == [0, 1, 2]
-    alone = ahop.duplicates(torch.rand(1, 3), progress=False)
-    assert not len(alone)
-    assert alone.clusters == ()
 
 
 def test_nothing_is_known_of_a_row_that_was_not_observed() -> None:
@@ -271,32 +268,6 @@ def test_an_index_links_as_its_memory_does(monkeypatch: pytest.MonkeyPatch) -> N
     found = ahop.link(thinned, right)
     assert 3 not in found.left
     assert 3 not in found.unmatched_left.rows
-
-
-def test_duplicates_are_found_once_each_and_in_clusters() -> None:
-    generator = Generator().manual_seed(0)
-    base = torch.rand(120, 24, generator=generator)
-    copies = torch.cat([base[:30], base[:10]])
-    table = torch.cat([base, copies + 0.05 * torch.randn(copies.shape, generator=generator)])
-    table[torch.rand(table.shape, generator=generator) < 0.05] = torch.nan
-    found = ahop.duplicates(table, progress=False)
-    pairs = set(zip(found.left.tolist(), found.right.tolist(), strict=True))
-    true = {(row, 120 + row) for row in range(30)}
-    true |= {(row, 150 + row) for row in range(10)} | {(120 + row, 150 + row) for row in range(10)}
-    assert len(pairs) == len(found)
-    assert all(first < second for first, second in pairs)
-    assert len(pairs & true) / len(true) > 0.9
-    assert pairs <= true
-    assert (0, 120, 150) in found.clusters
-    assert found.to_arrow().num_rows == len(found.to_frame()) == len(found)
-
-
-def test_a_table_that_a_fitted_memory_stores_is_searched_for_duplicates_by_it() -> None:
-    memory, _, _ = world(40, 12, seed=9)
-    doubled = ahop.AssociativeMemory(torch.cat([memory.patterns, memory.patterns[:5]]), memory.model)
-    assert {(row, 40 + row) for row in range(5)} <= set(
-        zip(*(side.tolist() for side in (ahop.duplicates(doubled).left, ahop.duplicates(doubled).right)), strict=True)
-    )
 
 
 # Queries of one origin.

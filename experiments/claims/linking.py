@@ -27,7 +27,7 @@ class Setting:
     """What is linked.
 
     Attributes:
-        kind: "link" two tables, "same" queries of one origin together, or "duplicates" in one table.
+        kind: "link" two tables, or "same" queries of one origin together.
         unmatched: share of the rows of each table that have no partner.
         copies: of each origin, for "same".
     """
@@ -46,7 +46,6 @@ FULL = {
     "20 % unmatched, 500": Setting(500, 38, unmatched=0.2),
     "20 % unmatched, 1000": Setting(1000, 38, unmatched=0.2),
     "three queries of one origin": Setting(1000, 24, kind="same", copies=3),
-    "duplicates, 20 %": Setting(1000, 38, kind="duplicates", unmatched=0.8),
     "one to one, 100,000": Setting(100_000, 64, only_first_seed=True),
 }
 QUICK = {
@@ -77,7 +76,7 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 
 def run(cell: Row, quick: bool) -> list[Row]:
     setting, seed = (QUICK if quick else FULL)[cell["setting"]], cell["seed"]
-    found = {"link": _link, "same": _same, "duplicates": _duplicates}[setting.kind](setting, seed)
+    found = {"link": _link, "same": _same}[setting.kind](setting, seed)
     return [{**cell, "n": setting.n, **found}]
 
 
@@ -151,29 +150,6 @@ def _same(setting: Setting, seed: int) -> Row:
     }
 
 
-def _duplicates(setting: Setting, seed: int) -> Row:
-    """One table in which some rows are copies of others; the corruption has no bias: copies are all in one table."""
-    base, generator = uniform_patterns(setting.n, setting.dimensions, seed), Generator().manual_seed(10_000 + seed)
-    variant = ahop.MixedVariant(0.2, 0.3, 0.0, seed=seed)
-    count = round((1 - setting.unmatched) * setting.n)
-    order = torch.randperm(setting.n + count, generator=generator)
-    table = torch.cat([base, variant.corrupt(base[:count], generator)])[order]
-    origin = torch.cat([torch.arange(setting.n), torch.arange(count)])[order]
-    started, worked = time.perf_counter(), time.process_time()
-    found = ahop.duplicates(table, progress=False)
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - worked
-    is_right = origin[torch.as_tensor(found.left)] == origin[torch.as_tensor(found.right)]
-    sure = torch.as_tensor(found.probability)
-    return {
-        "ece": calibration_error(*reliability(sure, is_right)),
-        "said": float(sure.mean()),
-        "precision": float(is_right.double().mean()),
-        "f1": 2 * int(is_right.sum()) / (len(found) + count),
-        "seconds": seconds,
-        "cpu_seconds": cpu_seconds,
-    }
-
-
 def _variant(seed: int) -> ahop.MixedVariant:
     return ahop.MixedVariant(DIFFICULTY, DIFFICULTY, DIFFICULTY, seed=seed)
 
@@ -239,7 +215,7 @@ EXPERIMENT = Experiment(
         "linking by the exact posterior reaches. *ece* is the calibration error of the links' probabilities, *said* "
         "their mean. Where rows are unmatched, *f1_half* accepts single answers from a confidence of 0.5 on, and "
         "*f1_tuned* from the threshold on that is best on another pair of tables of the same origin, with labels. "
-        "Duplicates are copies with mask 0.2 and noise 0.3 in one table; three queries of one origin are learned from "
+        "Three queries of one origin are learned from "
         "512 pairs. The memory of tables is learned from the tables alone, and that is part of *seconds*; "
         "*cpu_seconds* are those of all threads, as other programs ran beside. 100,000 rows have one seed, 64 "
         "dimensions, and a ceiling from 300 rows."

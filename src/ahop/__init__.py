@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from ahop.fitting.fit import fit
     from ahop.indexes.build import index
     from ahop.liftings.lift import lift
-    from ahop.linking.duplicates import duplicates
     from ahop.linking.link import link
     from ahop.policies import policy
     from ahop.stores.create import create_store
@@ -85,7 +84,6 @@ __all__ = [
     "create_store",
     "criteria",
     "datasets",
-    "duplicates",
     "dynamics",
     "energies",
     "errors",
@@ -127,7 +125,6 @@ _LATER = {
     "adapt": "ahop.fitting.adapt",
     "fit": "ahop.fitting.fit",
     "index": "ahop.indexes.build",
-    "duplicates": "ahop.linking.duplicates",
     "lift": "ahop.liftings.lift",
     "link": "ahop.linking.link",
     "policy": "ahop.policies",

@@ -35,7 +35,6 @@ def rank(
     groups: Sequence[object] | None = None,
     rows: Tensor | None = None,
     log_prior: Tensor | None = None,
-    itself: Tensor | None = None,
 ) -> Ranked:
     """The k best rows of each query.
 
@@ -44,7 +43,6 @@ def rank(
         groups: where each query comes from; None if nobody knows.
         rows: (m,) the rows that may be answered; all if None.
         log_prior: (n,) how often each pattern is the origin.
-        itself: (b,) the row that each query is, and is not answered with; None if queries are no rows.
     """
     stored, ids = patterns, torch.arange(len(patterns), device=patterns.device)
     if rows is not None:
@@ -59,8 +57,6 @@ def rank(
         for part in blocks(len(asked), 1, size):
             ranking = Ranking(model, len(asked[part]), k, queries)
             for scores, columns in _scores(chosen, stored, queries[asked[part]], whole, k):
-                if itself is not None:
-                    scores = scores.masked_fill(ids[columns] == itself[asked[part]].unsqueeze(-1), -torch.inf)
                 weighed = scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation)
                 ranking.update(weighed, ids[columns], scores)
             found.append((asked[part], ranking.ranked()))

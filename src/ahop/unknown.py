@@ -99,8 +99,11 @@ class Evidence:
         return Evidence(second, torch.maximum(rest, third), mean, squares, known, self.rows - 1)
 
     def features(self) -> Tensor:
-        """The evidence for all rows together, the lead of the best over the rest, mean and spread, (b, 4)."""
-        rest = torch.where(self.rows > 1, self.log_rest, self.best)
+        """The evidence for all rows together, the lead of the best over the rest, mean and spread, (b, 4).
+
+        Both sums are of a row on average: what was learned among so many rows holds among more of them.
+        """
+        rest = torch.where(self.rows > 1, self.log_rest - (self.rows - 1).clamp_min(1).log(), self.best)
         together = torch.logaddexp(self.best, self.log_rest) - self.rows.clamp_min(1).log()
         spread = (self.squares / self.known.clamp_min(1)).sqrt()
         features = torch.stack([together, self.best - rest, self.mean, spread], dim=-1)

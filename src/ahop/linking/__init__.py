@@ -1,6 +1,5 @@
-"""Whole tables at once: which rows of two tables belong together, and which rows of one are the same."""
+"""Whole tables at once: which rows of two tables belong together."""
 
-from ahop.linking.duplicates import Duplicates
 from ahop.linking.links import Links, Unmatched
 
-__all__ = ["Duplicates", "Links", "Unmatched"]
+__all__ = ["Links", "Unmatched"]
