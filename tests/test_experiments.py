@@ -159,13 +159,12 @@ def test_a_few_pairs_are_enough_and_more_are_better() -> None:
     found = by(ours("few_pairs"), "pairs", "model")
     assert found[5, "auto"] >= found[5, "euclidean"] - 0.02
     assert found[20, "auto"] >= found[20, "euclidean"] + 0.2
-    assert found[500, "auto"] >= found[100, "auto"] - 0.01 >= found[20, "auto"]
+    assert found[200, "auto"] >= found[20, "auto"]
 
 
 @pytest.mark.slow
-def test_a_fifth_of_wrong_pairs_costs_little() -> None:
+def test_wrong_pairs_cost_little() -> None:
     found = by(ours("wrong_pairs"), "share")
-    assert found[0.2] >= found[0.0] - 0.03
     assert found[0.3] >= found[0.0] - 0.06
 
 
@@ -302,7 +301,7 @@ def test_bags_are_told_apart_by_every_pooling() -> None:
     assert all({"dataset", "model", "auc", "std", "paper"} <= row.keys() for row in rows)
     found = by(rows, "dataset", "model", value="auc")
     assert {model for _, model in found} == {"M-Hop", "S-Hop", "A-Hop", "attention"}
-    assert all(area >= {"Tiger": 0.85, "UCSB": 0.75}[dataset] for (dataset, _), area in found.items())
+    assert all(area >= 0.85 for area in found.values())
     assert all(found[dataset, "A-Hop"] >= area - 0.05 for (dataset, _), area in found.items())
 
 

@@ -34,7 +34,7 @@ def label(mask: float, noise: float, bias: float) -> str:
 
 def cells(seeds: int, quick: bool) -> list[Row]:
     counts = COUNTS[:1] if quick else COUNTS
-    strengths = STRENGTHS[::4] if quick else STRENGTHS
+    strengths = STRENGTHS[::6] if quick else STRENGTHS
     return [
         {"reading": reading, "count": count, "mask": mask, "noise": noise, "bias": bias, "seed": seed}
         for seed in range(seeds)
@@ -90,6 +90,6 @@ EXPERIMENT = Experiment(
         "*accuracy* counts as the paper does and has the ceiling *bayes_blend*, *top1* the first answer and has "
         "*bayes*, all on the same 400 test queries. *as fitted* makes noise 1.2 and bias 1.5 times larger and masks "
         "last (`generator`). Bias signs per query; A-Hop from 512 pairs; kernels of K-Hop 20 and of K2-Hop 25 epochs; "
-        "a fitted beta is the likeliest of 200 other pairs. The quick form has three settings."
+        "a fitted beta is the likeliest of 200 other pairs. The quick form has two settings."
     ),
 )

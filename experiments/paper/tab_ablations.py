@@ -53,7 +53,7 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 
 def run(cell: Row, quick: bool) -> list[Row]:
     difficulty, seed = cell["difficulty"], cell["seed"]
-    patterns = uniform_patterns(2048, DIMENSIONS, seed)
+    patterns = uniform_patterns(512 if quick else 2048, DIMENSIONS, seed)
     variant = READINGS[cell["reading"]].variant(difficulty, difficulty, difficulty)
     pairs = variant.sample(patterns, 128 if quick else 512, seed)
     test = variant.sample(patterns, 300 if quick else 1000, 10_000 + seed)
@@ -62,7 +62,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
     unsorted_memory = ahop.AssociativeMemory(patterns, UnsortedSimilarity(DIMENSIONS))
     triangle, identity = torch.ones(DIMENSIONS, DIMENSIONS).tril(), torch.eye(DIMENSIONS)
     random = torch.rand(DIMENSIONS, DIMENSIONS, generator=torch.Generator().manual_seed(seed))
-    epochs = 40 if quick else 200
+    epochs = 10 if quick else 200
 
     def adam(memory: ahop.AssociativeMemory, transform: Tensor, learned: bool = False) -> ahop.AssociativeMemory:
         return fit_with_adam(memory, pairs, transform, learned, epochs)
