@@ -355,6 +355,15 @@ def test_a_detector_says_what_it_knows_and_no_more() -> None:
     assert float(unknown.mean()) > 0.7
 
 
+@pytest.mark.parametrize("count", [200, 400])
+def test_a_detector_holds_among_more_rows(count: int) -> None:
+    detector = World(100).learned()
+    known, unknown = World(count).tested(detector)
+    assert auroc(known, unknown) > 0.85
+    assert float(known.mean()) < 0.25
+    assert float(unknown.mean()) > 0.55
+
+
 def test_a_rate_moves_the_odds_by_its_own() -> None:
     scores = torch.randn(20, 6, dtype=torch.float64)
     detector = moved_detector()

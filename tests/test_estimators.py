@@ -168,6 +168,26 @@ def test_each_group_has_a_corruption_of_its_own() -> None:
     assert sorted(fitted.memory_.model.group_names) == ["down", "up"]
 
 
+def test_copies_teach_without_their_origins_if_it_is_known_what_is_stored() -> None:
+    stored = patterns(200)
+    copies, test = damaged(stored[:80], seed=1), damaged(stored, seed=2)
+    model = CorruptionModel().fit(copies, patterns=stored)
+    right = AssociativeRetriever(model).fit(stored).predict(test) == np.arange(200)
+    plain = AssociativeRetriever().fit(stored).predict(test) == np.arange(200)
+    assert right.mean() > plain.mean() + 0.1
+    assert "no label was seen" in model.report()
+    learned = AssociativeRetriever("auto").fit(stored, queries=copies)
+    assert_array_equal(learned.predict(test) == np.arange(200), right)
+    with pytest.raises(InvalidValueError, match="not both"):
+        model.fit(copies, stored[:80], patterns=stored)
+    with pytest.raises(InvalidValueError, match="call `fit`"):
+        model.partial_fit(copies, stored[:80])
+    with pytest.raises(InvalidValueError, match="go together"):
+        AssociativeRetriever().fit(stored, queries=copies)
+    with pytest.raises(InvalidValueError, match="go together"):
+        AssociativeRetriever("auto").fit(stored)
+
+
 def test_groups_are_routed_by_a_search() -> None:
     copies, origins, groups = devices()
     with sklearn.config_context(enable_metadata_routing=True):

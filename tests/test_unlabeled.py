@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.errors import InvalidTypeError
+from ahop.errors import InvalidTypeError, ShapeError
 from ahop.fitting.contrast import contrast, drawn_origins
 from ahop.fitting.origins import infer_origins
 from ahop.report import FitReport, UnlabeledReport
@@ -132,3 +132,40 @@ def test_halves_tell_how_sure_a_distance_may_be(noise: float) -> None:
     drawn = drawn_origins(distance, posterior, patterns, test.queries, seed=0)
     right = float((drawn == test.origins).double().mean())
     assert right == pytest.approx(float((best == drawn).double().mean()), abs=0.15)
+
+
+def test_groups_of_queries_are_followed_by_themselves() -> None:
+    patterns, pairs = damaged(queries=240)
+    offset = torch.linspace(-1.5, 1.5, 32)
+    names = ["one"] * 120 + ["two"] * 120
+    queries = torch.cat([pairs.queries[:120], pairs.queries[120:] + offset])
+    memory = ahop.fit(patterns, queries=queries, groups=names, progress=False)
+    found = memory.recall(queries, groups=names).indices[:, 0] == pairs.origins
+    alone = ahop.fit(patterns, queries=queries, progress=False).recall(queries).indices[:, 0] == pairs.origins
+    assert found.double().mean() > alone.double().mean() + 0.05
+
+
+def test_groups_stand_behind_those_of_pairs() -> None:
+    patterns, pairs = damaged(count=64, queries=40)
+    some = ahop.Pairs(pairs.origins[:4], pairs.queries[:4])
+    with pytest.raises(ShapeError, match="40"):
+        ahop.fit(patterns, pairs=some, queries=pairs.queries[4:], groups=["one"] * 36, progress=False)
+
+
+def test_a_metric_that_somebody_brings_is_judged_by_what_halves_tell() -> None:
+    patterns, pairs = damaged()
+    offset = (pairs.queries - patterns[pairs.origins]).median(0).values
+
+    def moved(patterns: Tensor, queries: Tensor) -> Tensor:
+        return -(queries - offset).nan_to_num(0).unsqueeze(1).sub(patterns).abs().clamp_max(0.5).mul(
+            (~queries.isnan()).unsqueeze(1)
+        ).sum(-1)
+
+    memory = ahop.fit(patterns, queries=pairs.queries, similarity="euclidean", candidates=[moved], progress=False)
+    assert isinstance(memory.report, FitReport)
+    assert memory.report.chosen == "moved"
+
+
+def test_of_a_long_log_some_are_enough() -> None:
+    patterns, pairs = damaged(count=32, dimensions=8, queries=3000)
+    assert unlabeled_report(ahop.fit(patterns, queries=pairs.queries, progress=False)).queries == 2048

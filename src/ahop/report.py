@@ -175,7 +175,7 @@ class UnlabeledReport:
     """What queries have taught whose origins nobody knew; `print` it.
 
     Attributes:
-        queries: how many there were.
+        queries: how many were learned from; of many, some are enough.
         labels: how many pairs with a known origin there were beside them.
         unknown: about the share of the queries that come from no stored pattern.
         information: what two halves of held-out queries, asked alone, tell about each other, in nats,

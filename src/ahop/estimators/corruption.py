@@ -22,6 +22,8 @@ from ahop.memory import AssociativeMemory
 class CorruptionModel(BaseEstimator):  # type: ignore[misc]
     r"""$p(\text{copy} \mid \text{origin})$, learned from pairs: X are the copies, y their origins. NaN may be in both.
 
+    Where nobody knows the origins, `fit(copies, patterns=stored)` learns from the copies and what is stored.
+
     The distinct rows of y are the patterns that the copies are told apart by, and `ahop.fit` does the rest. What was
     learned does not know these patterns: give the model to `AssociativeRetriever(corruption=model)`, which stores
     others.
@@ -67,14 +69,19 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.two_d_labels = True
         return tags
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Learn from pairs.
+    def fit(self, X: Any, y: Any = None, groups: Any = None, *, patterns: Any = None) -> Self:
+        """Learn from pairs; or from copies alone, if it is known what they may be copies of.
 
         Args:
             X: (m, d), the copies.
             y: (m, d), the origin of each. Or (m,), its name: then the origin is the mean of the copies of that name.
             groups: (m,), where each copy comes from, such as its device; each may have a corruption of its own.
+            patterns: (n, d), instead of y: the copies come from these, and nobody knows which from which.
         """
+        for kept in ("_copies", "_origins", "_groups"):
+            self.__dict__.pop(kept, None)
+        if patterns is not None:
+            return self._learn_unlabeled(X, y, groups, patterns)
         copies, origins = self._checked(X, y, reset=True)
         self._copies, self._origins = copies, origins
         self._groups = None if groups is None else as_group_names(groups, len(copies))
@@ -84,6 +91,8 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
         """Learn from more pairs, together with those seen before, which are kept for that."""
         if not hasattr(self, "memory_"):
             return self.fit(X, y, groups)
+        if not hasattr(self, "_copies"):
+            raise InvalidValueError("What was learned without origins is not learned on: call `fit` with all copies.")
         copies, origins = self._checked(X, y, reset=False)
         if origins.ndim != self._origins.ndim:
             raise ShapeError(
@@ -126,15 +135,22 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
 
     def _learn(self) -> Self:
         origins, places = self._distinct()
+        return self._fitted(origins, pairs=(places, self._copies), groups=self._groups)
+
+    def _learn_unlabeled(self, X: Any, y: Any, groups: Any, patterns: Any) -> Self:
+        if y is not None:
+            raise InvalidValueError("Pass the origins `y` of the copies, or the `patterns` they may come from, not both.")
+        queries = checked_rows(self, X, reset=True)
+        stored = check_array(by_name(self, patterns), dtype=queries.dtype, ensure_all_finite="allow-nan", copy=True)
+        if stored.shape[1] != queries.shape[1]:
+            raise ShapeError(f"`patterns` must have the {queries.shape[1]} columns of X; got shape {stored.shape}.")
+        self.labels_ = None
+        return self._fitted(stored, queries=queries, groups=groups)
+
+    def _fitted(self, origins: NDArray[Any], **known: Any) -> Self:
+        seed = seed_from(self.random_state)
         with threads(self.n_jobs):
-            self.memory_ = fit(
-                origins,
-                pairs=(places, self._copies),
-                similarity=self.kind,
-                groups=self._groups,
-                seed=seed_from(self.random_state),
-                progress=self.verbose,
-            )
+            self.memory_ = fit(origins, similarity=self.kind, seed=seed, progress=self.verbose, **known)
         report: Any = self.memory_.report
         self.origins_, self.kind_, self.corruption_ = origins, report.chosen, report.corruption
         return self

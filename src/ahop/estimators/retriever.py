@@ -20,6 +20,7 @@ from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.estimators._posterior import log_posterior
 from ahop.estimators._threads import threads
 from ahop.estimators._validation import by_name, checked_rows, dense
+from ahop.fitting.fit import fit
 from ahop.memory import AssociativeMemory
 from ahop.recaller import Recall, labels_at
 from ahop.separations.softmax import Softmax
@@ -33,6 +34,7 @@ FIXED: dict[str, type[Similarity]] = {
     "manhattan": ManhattanSimilarity,
     "dot": DotSimilarity,
 }
+LEARNED = "auto"
 # A fixed metric knows no temperature. At this one, half of the patterns prefer themselves to their nearest neighbor by
 # at least so much, in logarithms; found from at most so many.
 PREFERENCE, ASKED = 4.0, 256
@@ -63,7 +65,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 
     Args:
         corruption: None or "euclidean" for the squared distance over what was observed on both sides, "manhattan" or
-            "dot"; or a `CorruptionModel` that was fitted. Clones share that one and do not fit it anew; a search that
+            "dot"; "auto" to learn from `queries` at `fit`; or a `CorruptionModel` that was fitted. Clones share that one and do not fit it anew; a search that
             tries models needs them frozen, `sklearn.frozen.FrozenEstimator(model)`.
         n_neighbors: how many patterns are answered if nothing else is said.
         beta: the inverse temperature of the posterior. None is what the corruption model has calibrated; for fixed
@@ -103,18 +105,27 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         fresh.corruption = copy(self.corruption)
         return fresh
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, queries: Any = None) -> Self:
         """Store patterns.
 
         Args:
             X: (n, d), dense or sparse; NaN where nothing was observed, and zeros are zeros.
             y: (n,), the id of each; several may share one. Default: their row numbers.
+            queries: (b, d) such as a log has them, whose origins nobody knows: with `corruption="auto"`, what happens
+                to copies is learned from these.
         """
+        if (queries is not None) != (isinstance(self.corruption, str) and self.corruption == LEARNED):
+            raise InvalidValueError('`queries` and `corruption="auto"` go together: pass both or none.')
         patterns = dense(self._validated(X, reset=True))
         self._named = y is not None
         self._keep_ids(_checked_ids(y, len(patterns), stored=0))
         with threads(self.n_jobs):
-            self.memory_ = self._memory(patterns)
+            if queries is None:
+                self.memory_ = self._memory(patterns)
+            else:
+                self.memory_ = fit(patterns, queries=dense(self._validated(queries, reset=False)), progress=False)
+                if self.beta is not None:
+                    self.memory_.separation = Softmax(float(self.beta))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 from ahop._checks import as_group_names, as_queries, check_choice, check_count
 from ahop._typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
+from ahop.fitting.adapt import adapt
 from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
 from ahop.fitting.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.pairs import PairSource
@@ -82,7 +83,8 @@ def fit(
             "adam", the paper's recipe. "separation" is K-Hop's own and needs no pairs.
         groups: where each copy comes from, such as its device. The offset and the gain of each group are taken off
             if that predicts held-out copies better, and a group is fitted by itself where that is better still; pass
-            the same names to `recall`.
+            the same names to `recall`. With `queries`, one name for each of these, behind those of the pairs; a group
+            that has enough of them is followed by itself, as `adapt` does.
         samples: how many pairs to draw from a variant: once, or for each epoch of Adam.
         seed: of everything that is drawn.
         progress: show a bar.
@@ -113,12 +115,12 @@ def fit(
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
         if queries is not None:
-            if variant is not None or groups is not None or candidates:
-                raise InvalidTypeError("`queries` go with `pairs` alone: leave `variant`, `groups`, `candidates` out.")
+            if variant is not None:
+                raise InvalidTypeError("`queries` are real, a `variant` draws others: leave one of the two out.")
             if "auto" in names:
-                wanted = [each for each in wanted if each.name in TRIED]
+                wanted = [each for each in wanted if each.name in TRIED or each.is_brought]
             known = None if pairs is None else PairSource(fitted, pairs, None, samples, seed, may_be_empty=True).draw()
-            report: Report = _learn_unlabeled(fitted, queries, known, wanted, seed, progress)
+            report: Report = _learn_unlabeled(fitted, queries, known, wanted, groups, seed, progress)
         else:
             source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
             report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
@@ -182,11 +184,14 @@ def _learn_unlabeled(
     queries: RowsLike,
     labeled: Pairs | None,
     wanted: list[Candidate],
+    groups: Sequence[object] | None,
     seed: int,
     progress: bool,
-) -> FitReport:
+) -> Report:
     """What queries teach, made a probability by copies that are simulated, or by the labels if there are enough."""
     asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    labels = 0 if labeled is None else len(labeled)
+    names = None if groups is None else as_group_names(groups, labels + len(asked))[labels:]
     patterns = memory.modulation(memory.patterns)
     with few_threads(len(asked) * patterns.shape[1]), tqdm(desc="fit", unit="fit", disable=not progress) as bar:
 
@@ -197,14 +202,14 @@ def _learn_unlabeled(
         found = learn_unlabeled(patterns, asked, labeled, wanted, seed, told)
         fixed = Candidate(found.name, lambda training: found.similarity, is_fixed=True)
         choice = _calibrated(patterns, found.calibrating, fixed, seed, bar)
-        is_checked = labeled is not None and len(labeled) >= TELLING
+        is_checked = labels >= TELLING
         if labeled is not None and is_checked:
             by_labels = _calibrated(patterns, labeled, fixed, seed, bar)
             if _is_better(by_labels, choice, patterns, labeled):
                 choice = by_labels
     report = FitReport(
         chosen=found.name,
-        pairs=0 if labeled is None else len(labeled),
+        pairs=labels,
         loss=choice.log_loss,
         trials=choice.trials,
         corruption=describe_corruption(found.training, (), knows_wrong_pairs=False),
@@ -212,8 +217,8 @@ def _learn_unlabeled(
         floor=choice.separation.floor,
         members=choice.members,
         unlabeled=UnlabeledReport(
-            queries=len(asked),
-            labels=0 if labeled is None else len(labeled),
+            queries=found.queries,
+            labels=labels,
             unknown=found.unknown,
             information=found.information,
             plain=found.plain,
@@ -227,7 +232,13 @@ def _learn_unlabeled(
         groups={},
         reference=Reference.of(asked),
     )
-    return report
+    if names is None:
+        return report
+    memory.report = report
+    followed = adapt(memory, asked, groups=names, seed=seed, progress=progress)
+    assert followed.report is not None
+    memory.model = followed.model
+    return followed.report
 
 
 def _calibrated(patterns: Tensor, pairs: Pairs, fixed: Candidate, seed: int, bar: "tqdm[Any]") -> Choice:

@@ -21,6 +21,8 @@ Told: TypeAlias = Callable[[str], None]
 # What is tried if nobody says otherwise; the first of these is the plain metric, which must be beaten.
 PLAIN = "euclidean"
 TRIED = (PLAIN, "manhattan", "debiased", "mixture")
+# Queries that are learned from: more would take longer, and teach little more.
+MOST_QUERIES = 2048
 # Fewer queries are judged in two halves, each by what was learned from the other; of more, one half is enough.
 MANY_QUERIES = 256
 # Standard errors that are more than chance.
@@ -59,6 +61,7 @@ class Unlabeled:
         training: the soft pairs.
         judgments: best first.
         unknown: the share of the queries that come from no stored pattern.
+        queries: how many were learned from.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Unlabeled:
     training: TrainingSet
     judgments: tuple[Judgment, ...]
     unknown: float
+    queries: int
 
     @property
     def information(self) -> float:
@@ -94,6 +98,8 @@ def learn_unlabeled(
         labeled: pairs whose origins are known, which count fully.
         wanted: what to choose among.
     """
+    if len(queries) > MOST_QUERIES:
+        queries = queries[torch.arange(MOST_QUERIES, device=queries.device) * len(queries) // MOST_QUERIES]
     judged: dict[str, list[Tensor]] = {}
     for known, asked in _halves(queries, seed):
         problem = OriginProblem(patterns, known, labeled)
@@ -111,7 +117,7 @@ def learn_unlabeled(
     training = taught[BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED]
     told("probabilities")
     calibrating = _calibrating(chosen, similarity, inference, patterns, queries, seed)
-    return Unlabeled(chosen, similarity, calibrating, training, judgments, inference.unknown)
+    return Unlabeled(chosen, similarity, calibrating, training, judgments, inference.unknown, len(queries))
 
 
 def _calibrating(
