@@ -157,9 +157,16 @@ def test_a_metric_that_somebody_brings_is_judged_by_what_halves_tell() -> None:
     offset = (pairs.queries - patterns[pairs.origins]).median(0).values
 
     def moved(patterns: Tensor, queries: Tensor) -> Tensor:
-        return -(queries - offset).nan_to_num(0).unsqueeze(1).sub(patterns).abs().clamp_max(0.5).mul(
-            (~queries.isnan()).unsqueeze(1)
-        ).sum(-1)
+        return (
+            -(queries - offset)
+            .nan_to_num(0)
+            .unsqueeze(1)
+            .sub(patterns)
+            .abs()
+            .clamp_max(0.5)
+            .mul((~queries.isnan()).unsqueeze(1))
+            .sum(-1)
+        )
 
     memory = ahop.fit(patterns, queries=pairs.queries, similarity="euclidean", candidates=[moved], progress=False)
     assert isinstance(memory.report, FitReport)

@@ -45,6 +45,7 @@ EXPERIMENT = Experiment(
     draw=draw,
     notes=(
         "*top1* counts the first answer, *accuracy* as the paper does; *bayes* and *bayes_blend* are their ceilings. "
-        "1000 test queries a seed. Pairs are drawn anew for each number of them. The quick form has three numbers and two models."
+        "1000 test queries a seed. Pairs are drawn anew for each number of them. The quick form has three "
+        "numbers and two models."
     ),
 )

@@ -139,12 +139,12 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
 
     def _learn_unlabeled(self, X: Any, y: Any, groups: Any, patterns: Any) -> Self:
         if y is not None:
-            raise InvalidValueError("Pass the origins `y` of the copies, or the `patterns` they may come from, not both.")
+            raise InvalidValueError("Pass the origins `y` of the copies, or `patterns` they may come from, not both.")
         queries = checked_rows(self, X, reset=True)
         stored = check_array(by_name(self, patterns), dtype=queries.dtype, ensure_all_finite="allow-nan", copy=True)
         if stored.shape[1] != queries.shape[1]:
             raise ShapeError(f"`patterns` must have the {queries.shape[1]} columns of X; got shape {stored.shape}.")
-        self.labels_ = None
+        self.labels_: NDArray[Any] | None = None
         return self._fitted(stored, queries=queries, groups=groups)
 
     def _fitted(self, origins: NDArray[Any], **known: Any) -> Self:

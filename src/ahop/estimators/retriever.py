@@ -65,8 +65,9 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 
     Args:
         corruption: None or "euclidean" for the squared distance over what was observed on both sides, "manhattan" or
-            "dot"; "auto" to learn from `queries` at `fit`; or a `CorruptionModel` that was fitted. Clones share that one and do not fit it anew; a search that
-            tries models needs them frozen, `sklearn.frozen.FrozenEstimator(model)`.
+            "dot"; "auto" to learn from `queries` at `fit`; or a `CorruptionModel` that was fitted. Clones share that
+            one and do not fit it anew; a search that tries models needs them frozen,
+            `sklearn.frozen.FrozenEstimator(model)`.
         n_neighbors: how many patterns are answered if nothing else is said.
         beta: the inverse temperature of the posterior. None is what the corruption model has calibrated; for fixed
             metrics a guess from how far apart the patterns are, which nothing has calibrated.
