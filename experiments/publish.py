@@ -47,6 +47,13 @@ COLUMNS: dict[str, list[str]] = {
         "refused",
     ],
     "calibration": ["setting", "model", "ece", "top1", "confidence", "chosen"],
+    "unlabelled": [
+        *("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "blended", "bayes_blend"),
+        *("seconds", "chosen"),
+    ],
+    "unlabelled_scale": ["count", "looked_at", "accuracy", "plain", "seconds"],
+    "never_worse": ["setting", "queries", "accuracy", "labelled", "plain", "blended", "seconds", "chosen"],
+    "wifi_unlabelled": ["phone", "model", "top1", "error_m", "chosen"],
     "watching": [
         *("task", "setting", "drift", "error", "accuracy", "estimated", "covered", "unknown"),
         *("alarm", "named", "before", "after", "adapted", "won_back", "way", "chosen"),

@@ -6,18 +6,21 @@ from ahop.datasets import SOURCES
 from ahop.datasets._finding import find
 from ahop.errors import DataNotFoundError
 
-# In their quick form, by the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.
+# By the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.
 NEEDED = {
     "broken_patches": ("cifar10",),
     "imputing": ("adult", "uji_indoorloc"),
     "massbank": ("massbank_eawag",),
+    "never_worse": ("sugarcane_nir",),
     "nir": ("sugarcane_nir",),
     "tab_images": ("cifar10", "tiny_imagenet"),
-    "tab_mil": ("tiger", "ucsb_breast_cancer"),
+    "tab_mil": ("tiger",),
     "tab_tabular": ("purchase",),
     "tab_tabular_parts": ("purchase",),
     "unseen_corruption": ("sugarcane_nir",),
+    "watching": ("uji_indoorloc",),
     "wifi": ("uji_indoorloc",),
+    "wifi_unlabelled": ("uji_indoorloc",),
 }
 
 

@@ -201,6 +201,21 @@ def test_a_memory_notices_drift_without_labels_and_follows_it() -> None:
 
 
 @pytest.mark.slow
+def test_queries_without_labels_teach_nearly_as_much_as_with() -> None:
+    rows = ours("unlabelled")
+    for row in rows:
+        assert row["accuracy"] >= 0.93 * row["labelled"]
+        assert row["accuracy"] >= row["plain"] + 0.1
+
+
+@pytest.mark.slow
+def test_scans_teach_where_a_phone_is_though_nobody_says_where_they_were_made() -> None:
+    result = quick("experiments", "wifi_unlabelled", "--quick", "--no-progress")
+    assert result["share of the gain over plain"] >= 0.8
+    assert result["worst phone beside plain"] <= 0.03
+
+
+@pytest.mark.slow
 def test_a_memory_knows_what_it_does_not_know() -> None:
     found = by(ours("unknown_queries"), "model", value="auroc")
     assert found["auto"] >= 0.97

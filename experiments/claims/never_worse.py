@@ -19,7 +19,7 @@ TESTED = 1000
 CLEAN = "clean"
 # What clean copies differ by: the last digits of a sensor.
 NOISE = 0.05
-QUICK = ("digits: garbage 40%", "digits: clean", "random: salt and pepper")
+QUICK = ("digits: garbage 40%", "digits: clean", "spectra, resampled")
 BROKEN = {
     f"{table}: {setting}": (table, shares)
     for table in TABLES

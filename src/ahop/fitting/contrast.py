@@ -36,7 +36,7 @@ class Contrast:
 
 
 @torch.no_grad()
-def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor) -> Contrast:
+def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor, others: Tensor | None = None) -> Contrast:
     r"""How well the other half of each query is found among those of all, and the posterior that finds it best.
 
     If the halves $a$, $b$ of a query are damaged independently of each other, they are
@@ -45,10 +45,16 @@ def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor) -> Contr
     form of the scores, nor does a pattern that is close to everything: the similarity under which they tell most is
     the one that finds most. A half is a run of neighbors, as these are often damaged together; what damages all
     dimensions together is mistaken for knowledge of the origin.
+
+    Args:
+        others: whose halves may be taken for those of the queries, too; nothing is said about them.
     """
-    asked, dimensions = queries[:MOST_QUERIES], patterns.shape[1]
+    counted, dimensions = min(len(queries), MOST_QUERIES), patterns.shape[1]
+    asked = queries[:MOST_QUERIES]
+    if others is not None:
+        asked = torch.cat([asked, others[: MOST_QUERIES - counted]])
     if len(asked) < 2 or len(patterns) < 2 or dimensions < 2:
-        return Contrast(asked.new_zeros(len(asked), dtype=torch.float64), Softmax())
+        return Contrast(asked.new_zeros(counted, dtype=torch.float64), Softmax())
     rows = _rows(patterns, asked)
     chosen, stored = similarity.rows(rows), patterns[rows]
     whole = chosen(stored, asked).double()
@@ -64,7 +70,7 @@ def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor) -> Contr
     for beta in (BETAS / unit).tolist():
         together = [(beta * one).softmax(-1) @ (beta * other).softmax(-1).mT for one, other in halves]
         for floor in FLOORS:
-            told = torch.stack([_information(each, floor, len(rows)) for each in together]).mean(0)
+            told = torch.stack([_information(each, floor, len(rows)) for each in together]).mean(0)[:counted]
             if found is None or float(told.mean()) > float(found.information.mean()):
                 found = Contrast(told, Softmax(beta, floor))
     assert found is not None

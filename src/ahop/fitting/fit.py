@@ -120,7 +120,7 @@ def fit(
             if "auto" in names:
                 wanted = [each for each in wanted if each.name in TRIED or each.is_brought]
             known = None if pairs is None else PairSource(fitted, pairs, None, samples, seed, may_be_empty=True).draw()
-            report: Report = _learn_unlabeled(fitted, queries, known, wanted, groups, seed, progress)
+            report: Report = _learn_unlabeled(fitted, queries, known, wanted, "auto" in names, groups, seed, progress)
         else:
             source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
             report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
@@ -184,6 +184,7 @@ def _learn_unlabeled(
     queries: RowsLike,
     labeled: Pairs | None,
     wanted: list[Candidate],
+    only_suitable: bool,
     groups: Sequence[object] | None,
     seed: int,
     progress: bool,
@@ -199,7 +200,7 @@ def _learn_unlabeled(
             bar.set_postfix_str(text)
             bar.update()
 
-        found = learn_unlabeled(patterns, asked, labeled, wanted, seed, told)
+        found = learn_unlabeled(patterns, asked, labeled, wanted, seed, told, only_suitable)
         fixed = Candidate(found.name, lambda training: found.similarity, is_fixed=True)
         choice = _calibrated(patterns, found.calibrating, fixed, seed, bar)
         is_checked = labels >= TELLING

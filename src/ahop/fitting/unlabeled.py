@@ -7,7 +7,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from ahop.fitting.candidates import Candidate
+from ahop.fitting.candidates import Candidate, suitable
 from ahop.fitting.contrast import contrast, drawn_origins
 from ahop.fitting.mixture import Form, MixtureFit
 from ahop.fitting.origins import DISTANCES, Inference, OriginProblem, SoftPairs, infer_origins
@@ -18,9 +18,11 @@ from ahop.variants.base import Pairs
 
 Told: TypeAlias = Callable[[str], None]
 
-# What is tried if nobody says otherwise; the first of these is the plain metric, which must be beaten.
-PLAIN = "euclidean"
-TRIED = (PLAIN, "manhattan", "debiased", "mixture")
+# What is tried if nobody says otherwise; the first of these is the plain metric, which must be beaten. Where there are
+# gaps, they may mean that nothing was heard.
+PLAIN, MIXTURE = "euclidean", "mixture"
+HEARD = ("heard_sorensen", "powed_sorensen", "heard_cosine", "powed_cosine")
+TRIED = (PLAIN, "manhattan", "debiased", "mixture", *HEARD)
 # Queries that are learned from: more would take longer, and teach little more.
 MOST_QUERIES = 2048
 # Fewer queries are judged in two halves, each by what was learned from the other; of more, one half is enough.
@@ -91,12 +93,14 @@ def learn_unlabeled(
     wanted: Sequence[Candidate],
     seed: int,
     told: Told = lambda text: None,
+    only_suitable: bool = False,
 ) -> Unlabeled:
     """The similarity under which halves of held-out queries tell most; the plain one, unless it is clearly beaten.
 
     Args:
         labeled: pairs whose origins are known, which count fully.
         wanted: what to choose among.
+        only_suitable: those of them that suit the queries.
     """
     if len(queries) > MOST_QUERIES:
         queries = queries[torch.arange(MOST_QUERIES, device=queries.device) * len(queries) // MOST_QUERIES]
@@ -104,11 +108,14 @@ def learn_unlabeled(
     for known, asked in _halves(queries, seed):
         problem = OriginProblem(patterns, known, labeled)
         inference = infer_origins(patterns, known, labeled, told)
-        for name, similarity in _learned(wanted, _taught(problem, inference)).items():
+        taught = _taught(problem, inference)
+        if only_suitable:
+            wanted = suitable(wanted, taught[INFERRED])
+        for name, similarity in _learned(wanted, taught).items():
             told(f"judge {name}")
-            judged.setdefault(name, []).append(_judge(similarity, patterns, asked, labeled))
+            judged.setdefault(name, []).append(_judge(similarity, patterns, asked, known, labeled))
     judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()})
-    chosen = _preferred(judgments, wanted)
+    chosen = _preferred(judgments)
     told("fit to all queries")
     problem = OriginProblem(patterns, queries, labeled)
     inference = problem.settle(inference.mixture, unknown=inference.unknown)
@@ -124,7 +131,7 @@ def _calibrating(
     chosen: str, similarity: Similarity, inference: Inference, patterns: Tensor, queries: Tensor, seed: int
 ) -> Pairs:
     """A mixture knows how to make copies; for all else, origins of the queries are drawn."""
-    if chosen == "mixture" or len(queries) < 2 or len(patterns) < 2 or patterns.shape[1] < 2:
+    if chosen == MIXTURE or len(queries) < 2 or len(patterns) < 2 or patterns.shape[1] < 2:
         return inference.mixture.variant.sample(patterns, CALIBRATING, seed)
     asked = queries[torch.randint(len(queries), (CALIBRATING,), generator=torch.Generator().manual_seed(seed))]
     posterior = contrast(similarity, patterns, queries).posterior
@@ -167,9 +174,9 @@ def _learned(wanted: Sequence[Candidate], taught: dict[str, TrainingSet]) -> dic
     }
 
 
-def _judge(similarity: Similarity, patterns: Tensor, queries: Tensor, labeled: Pairs | None) -> Tensor:
+def _judge(similarity: Similarity, patterns: Tensor, queries: Tensor, known: Tensor, labeled: Pairs | None) -> Tensor:
     """What halves of each query tell, (b,); of those with a label, whether it is found."""
-    found = contrast(similarity, patterns, queries).information
+    found = contrast(similarity, patterns, queries, known).information
     if labeled is None:
         return found
     hits = similarity(patterns, labeled.queries).argmax(-1) == labeled.origins
@@ -194,12 +201,12 @@ def _ahead(values: Tensor, others: Tensor | None) -> float:
     return mean / error if error > 0 else 0.0
 
 
-def _preferred(judgments: Sequence[Judgment], wanted: Sequence[Candidate]) -> str:
-    """Of those under which halves tell as much as under the best, within chance, the first that clearly beats plain."""
+def _preferred(judgments: Sequence[Judgment]) -> str:
+    """Of those that clearly beat the plain metric, the best; a mixture, which knows most, unless it is clearly worse."""
     if all(each.name != PLAIN for each in judgments):
         return judgments[0].name
-    order = [candidate.name for candidate in wanted]
-    for each in sorted(judgments, key=lambda each: order.index(each.name.removesuffix(BY_DISTANCE))):
-        if each.behind <= CLEARLY and each.ahead > CLEARLY:
-            return each.name
-    return PLAIN
+    clear = [each.name for each in judgments if each.ahead > CLEARLY]
+    within_chance = [each.name for each in judgments if each.behind <= CLEARLY]
+    if MIXTURE in clear and MIXTURE in within_chance:
+        return MIXTURE
+    return clear[0] if clear else PLAIN
