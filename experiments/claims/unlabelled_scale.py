@@ -53,7 +53,7 @@ EXPERIMENT = Experiment(
     metrics=("accuracy", "plain", "seconds"),
     notes=(
         "*near patterns* is what `fit` does: of many patterns, those that are near to a query by distance may be its "
-        "origin; *all patterns* leaves none out. *accuracy* counts the first answer of 1000 queries a seed, *plain* the "
-        "Euclidean metric. *seconds* are of one processor."
+        "origin; *all patterns* leaves none out. *accuracy* counts the first answer of 1000 queries a seed, *plain* of "
+        "the Euclidean metric. *seconds* are of one processor."
     ),
 )

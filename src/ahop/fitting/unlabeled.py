@@ -202,7 +202,7 @@ def _ahead(values: Tensor, others: Tensor | None) -> float:
 
 
 def _preferred(judgments: Sequence[Judgment]) -> str:
-    """Of those that clearly beat the plain metric, the best; a mixture, which knows most, unless it is clearly worse."""
+    """The best that clearly beats the plain metric; a mixture, which knows most, unless it is clearly worse."""
     if all(each.name != PLAIN for each in judgments):
         return judgments[0].name
     clear = [each.name for each in judgments if each.ahead > CLEARLY]
