@@ -10,6 +10,7 @@ import ahop
 from ahop.errors import InvalidTypeError, ShapeError
 from ahop.fitting.contrast import contrast, drawn_origins
 from ahop.fitting.origins import infer_origins
+from ahop.fitting.silence import silence_tells
 from ahop.report import FitReport, UnlabeledReport
 from ahop.similarities import CallableSimilarity, DebiasedSimilarity
 from tests.paper.worlds import uniform_patterns as uniform
@@ -176,3 +177,16 @@ def test_a_metric_that_somebody_brings_is_judged_by_what_halves_tell() -> None:
 def test_of_a_long_log_some_are_enough() -> None:
     patterns, pairs = damaged(count=32, dimensions=8, queries=3000)
     assert unlabeled_report(ahop.fit(patterns, queries=pairs.queries, progress=False)).queries == 2048
+
+
+def test_gaps_say_something_if_queries_have_them_where_patterns_do() -> None:
+    generator = torch.Generator().manual_seed(0)
+    patterns = uniform(200, 40)
+    heard = torch.rand(patterns.shape, generator=generator) < 0.3
+    patterns = patterns.masked_fill(~heard, torch.nan)
+    queries = patterns[:60] + 0.1 * torch.randn(60, 40, generator=generator)
+    by_chance = queries.nan_to_num(0).masked_fill(torch.rand(60, 40, generator=generator) < 0.7, torch.nan)
+    assert silence_tells(patterns, queries)
+    assert not silence_tells(patterns, by_chance)
+    assert not silence_tells(patterns.nan_to_num(0), queries)
+    assert not silence_tells(patterns, queries[:1])

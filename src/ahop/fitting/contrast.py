@@ -18,6 +18,8 @@ from ahop.similarities.euclidean import EuclideanSimilarity
 MOST_QUERIES = 256
 # Inverse temperatures that are tried, in units of the mean lead of the best; and floors.
 BETAS, FLOORS = torch.logspace(-1.5, 2.0, 22, dtype=torch.float64), (0.001, 0.01, 0.03, 0.1, 0.3)
+# From this share of missing entries on, neighbors are divided.
+MOSTLY = 0.5
 # Among more patterns, halves choose between those that are near to any query, so many of each, and some that are drawn.
 MANY_PATTERNS, NEAR, DRAWN = 4096, 4, 2048
 
@@ -43,8 +45,9 @@ def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor, others: 
     $n \sum_k p(k \mid a)\,p(k \mid b)$ times as likely together as apart. The inverse temperature and the floor are
     those under which this tells most. Halves that know nothing of the origin tell nothing, whatever the units and the
     form of the scores, nor does a pattern that is close to everything: the similarity under which they tell most is
-    the one that finds most. A half is a run of neighbors, as these are often damaged together; what damages all
-    dimensions together is mistaken for knowledge of the origin.
+    the one that finds most. A half is a run of neighbors, as these are often damaged together, or every other one
+    where so much is missing that a run may have nothing; what damages all dimensions together is mistaken for knowledge
+    of the origin.
 
     Args:
         others: whose halves may be taken for those of the queries, too; nothing is said about them.
@@ -61,8 +64,7 @@ def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor, others: 
     best = whole.topk(2, dim=-1).values
     unit = max(float((best[:, 0] - best[:, 1]).mean()), 1e-30)
     halves = []
-    for turn in (0, dimensions // 4):
-        first = (torch.arange(dimensions, device=asked.device) + turn) % dimensions < dimensions // 2
+    for first in _first_halves(asked):
         one, other = (chosen(stored, asked.masked_fill(hidden, torch.nan)).double() for hidden in (first, ~first))
         share = _share(whole, one + other)
         halves.append((share * one, share * other))
@@ -75,6 +77,15 @@ def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor, others: 
                 found = Contrast(told, Softmax(beta, floor))
     assert found is not None
     return found
+
+
+def _first_halves(queries: Tensor) -> list[Tensor]:
+    """Two ways to halve the dimensions, (d,) each: what is hidden from one half, and all that the other sees."""
+    dimensions = queries.shape[1]
+    number = torch.arange(dimensions, device=queries.device)
+    if float(queries.isnan().double().mean()) > MOSTLY:
+        return [number % 2 == 0, number // 2 % 2 == 0] if dimensions > 2 else [number % 2 == 0]
+    return [(number + turn) % dimensions < dimensions // 2 for turn in (0, dimensions // 4)]
 
 
 def _share(whole: Tensor, halves: Tensor) -> float:

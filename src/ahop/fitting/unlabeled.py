@@ -12,14 +12,14 @@ from ahop.fitting.contrast import contrast, drawn_origins
 from ahop.fitting.mixture import Form, MixtureFit
 from ahop.fitting.origins import DISTANCES, Inference, OriginProblem, SoftPairs, infer_origins
 from ahop.fitting.posterior import behind
+from ahop.fitting.silence import silence_tells
 from ahop.fitting.training_set import TrainingSet
 from ahop.similarities.base import Similarity
 from ahop.variants.base import Pairs
 
 Told: TypeAlias = Callable[[str], None]
 
-# What is tried if nobody says otherwise; the first of these is the plain metric, which must be beaten. Where there are
-# gaps, they may mean that nothing was heard.
+# What is tried if nobody says otherwise. One is the plain metric, which must be beaten; where gaps tell, another one.
 PLAIN, MIXTURE = "euclidean", "mixture"
 HEARD = ("heard_sorensen", "powed_sorensen", "heard_cosine", "powed_cosine")
 TRIED = (PLAIN, "manhattan", "debiased", "mixture", *HEARD)
@@ -64,6 +64,7 @@ class Unlabeled:
         judgments: best first.
         unknown: the share of the queries that come from no stored pattern.
         queries: how many were learned from.
+        metric: the plain one.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Unlabeled:
     judgments: tuple[Judgment, ...]
     unknown: float
     queries: int
+    metric: str
 
     @property
     def information(self) -> float:
@@ -82,7 +84,7 @@ class Unlabeled:
     @property
     def plain(self) -> float | None:
         """The same under the plain metric, if that was asked for."""
-        return next((each.information for each in self.judgments if each.name == PLAIN), None)
+        return next((each.information for each in self.judgments if each.name == self.metric), None)
 
 
 @torch.no_grad()
@@ -114,8 +116,9 @@ def learn_unlabeled(
         for name, similarity in _learned(wanted, taught).items():
             told(f"judge {name}")
             judged.setdefault(name, []).append(_judge(similarity, patterns, asked, known, labeled))
-    judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()})
-    chosen = _preferred(judgments)
+    metric = HEARD[0] if HEARD[0] in judged and silence_tells(patterns, queries) else PLAIN
+    judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()}, metric)
+    chosen = _preferred(judgments, metric)
     told("fit to all queries")
     problem = OriginProblem(patterns, queries, labeled)
     inference = problem.settle(inference.mixture, unknown=inference.unknown)
@@ -124,7 +127,7 @@ def learn_unlabeled(
     training = taught[BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED]
     told("probabilities")
     calibrating = _calibrating(chosen, similarity, inference, patterns, queries, seed)
-    return Unlabeled(chosen, similarity, calibrating, training, judgments, inference.unknown, len(queries))
+    return Unlabeled(chosen, similarity, calibrating, training, judgments, inference.unknown, len(queries), metric)
 
 
 def _calibrating(
@@ -183,9 +186,9 @@ def _judge(similarity: Similarity, patterns: Tensor, queries: Tensor, known: Ten
     return torch.cat([found, hits.double()])
 
 
-def _judgments(judged: dict[str, Tensor]) -> tuple[Judgment, ...]:
-    """All similarities that were judged, best first."""
-    plain, best = judged.get(PLAIN), max(judged.values(), key=lambda values: float(values.mean()))
+def _judgments(judged: dict[str, Tensor], metric: str) -> tuple[Judgment, ...]:
+    """All similarities that were judged, best first, beside the plain metric."""
+    plain, best = judged.get(metric), max(judged.values(), key=lambda values: float(values.mean()))
     found = [
         Judgment(name, float(values.mean()), _ahead(values, plain), _ahead(best, values))
         for name, values in judged.items()
@@ -201,12 +204,12 @@ def _ahead(values: Tensor, others: Tensor | None) -> float:
     return mean / error if error > 0 else 0.0
 
 
-def _preferred(judgments: Sequence[Judgment]) -> str:
+def _preferred(judgments: Sequence[Judgment], metric: str) -> str:
     """The best that clearly beats the plain metric; a mixture, which knows most, unless it is clearly worse."""
-    if all(each.name != PLAIN for each in judgments):
+    if all(each.name != metric for each in judgments):
         return judgments[0].name
     clear = [each.name for each in judgments if each.ahead > CLEARLY]
     within_chance = [each.name for each in judgments if each.behind <= CLEARLY]
     if MIXTURE in clear and MIXTURE in within_chance:
         return MIXTURE
-    return clear[0] if clear else PLAIN
+    return clear[0] if clear else metric
