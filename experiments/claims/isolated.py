@@ -18,7 +18,7 @@ from experiments.support.measures import ceiling, outcome_of
 from experiments.support.pictures import curves
 from experiments.support.settings import seed_of_test
 
-COUNT, QUICK_COUNT, DIMENSIONS = 128, 48, 32
+COUNT, QUICK_COUNT, DIMENSIONS = 128, 96, 32
 FULL, QUICK = (1, 2, 4, 8, 16, 32), (1, 16)
 
 
