@@ -13,7 +13,8 @@ from experiments.support.harness import RESULTS, Row, table, table_of_difference
 from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
-PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("estimators", "layers", "scale", "watching")))
+WITH_RESULTS = ("estimators", "fitting", "layers", "linking", "scale", "watching")
+PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in WITH_RESULTS))
 # Code, results, formulas, and where links lead; and a number with a point in it.
 NOT_PROSE = re.compile(r"```.*?```|<!-- results:.*?<!-- /results -->|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
 DECIMAL = re.compile(r"(?<![\w.,])(\d*\.\d+)(?![\w.]*\d)")
@@ -314,9 +315,16 @@ def _watching(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def _columns(*names: str) -> Callable[[list[Row]], str]:
+    """Some columns of all rows."""
+    return lambda rows: table(rows, list(names))
+
+
 SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "tab_retrieval": _models,
     "bayes_limit": _limits,
+    "unlabelled": _columns("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "chosen"),
+    "linking": _columns("setting", "n", "linked", "per_query", "bayes_per_query", "ece", "f1", "f1_tuned", "seconds"),
     "watching": _watching,
     "billions": _billions,
     "tab_tabular": _across("accuracy", "dataset"),
