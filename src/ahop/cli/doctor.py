@@ -1,0 +1,114 @@
+"""`ahop doctor`: what is installed, and which kernels run."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+from ahop._free_memory import free_bytes
+from ahop.cli.talk import Talk, grid
+
+COMPILERS = ("c++", "g++", "clang++", "cl")
+
+
+def doctor(talk: Talk) -> None:
+    """Versions, kernels, extras, cores, and where data lies: what to send along with a question."""
+    with talk.phase("loading torch"):
+        facts = {**_versions(), **_machine(), **_kernels(), **_folders()}
+    extras = _extras()
+    rows = [
+        [name, "installed" if not missing else "missing: " + ", ".join(missing), _mend(name, missing)]
+        for name, missing in extras.items()
+    ]
+    talk.say(grid(["", ""], [[name, str(value)] for name, value in facts.items()]), "")
+    talk.say(grid(["extra", "state", "mend"], rows))
+    named = {name.replace(" ", "_"): value for name, value in facts.items()}
+    talk.document(command="doctor", **named, extras={name: {"missing": missing} for name, missing in extras.items()})
+
+
+def _versions() -> dict[str, str]:
+    import numpy
+    import torch
+
+    import ahop
+
+    return {
+        "ahop": f"{ahop.__version__}, in {Path(ahop.__file__).parent}",
+        "python": f"{platform.python_version()}, {sys.executable}",
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+    }
+
+
+def _machine() -> dict[str, str]:
+    import torch
+
+    free = free_bytes()
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none that torch can use"
+    return {
+        "system": platform.platform(),
+        "cores": f"{os.cpu_count()}, of which torch uses {torch.get_num_threads()}",
+        "free memory": "not told" if free is None else f"{free / 2**30:.1f} GiB",
+        "gpu": gpu,
+    }
+
+
+def _kernels() -> dict[str, str]:
+    """Whether the compiled kernels are there; if not, why not."""
+    try:
+        from ahop.kernels import _native  # type: ignore[attr-defined]
+
+        return {"kernels": f"compiled, {_native.__file__}"}
+    except ImportError as error:
+        import ahop
+
+        folder = Path(ahop.__file__).parent / "kernels"
+        built = [path for path in folder.iterdir() if path.name.startswith("_native")]
+        compiler = next((name for name in COMPILERS if shutil.which(name)), None)
+        if built:
+            why = f"{built[0].name} does not load here: {error}"
+        elif compiler is None:
+            why = "there was no C++17 compiler when it was installed, and there is none now"
+        else:
+            why = f"it was installed without a compiler; {compiler} is there now, so install ahop again"
+        return {"kernels": f"not compiled, numpy and torch stand in, which is slower: {why}"}
+
+
+def _folders() -> dict[str, str]:
+    from ahop.datasets._folders import folders_to_read
+
+    found = [f"{path}{'' if path.is_dir() else ' (not there)'}" for path in folders_to_read(None)]
+    return {"data": ", ".join(found)}
+
+
+def _extras() -> dict[str, list[str]]:
+    """Of each extra, the packages that are missing."""
+    found: dict[str, list[str]] = {}
+    try:
+        needed: Any = requires("ahop") or []
+    except PackageNotFoundError:  # a checkout that was never installed
+        return {}
+    for line in needed:
+        extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", line)
+        name = re.match(r"[\w.-]+", line)
+        if extra is None or name is None or extra[1] == "dev":
+            continue
+        missing = found.setdefault(extra[1], [])
+        if not _is_there(name[0]):
+            missing.append(name[0])
+    return found
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
+
+
+def _mend(extra: str, missing: list[str]) -> str:
+    return f'pip install "ahop[{extra}]"' if missing else ""

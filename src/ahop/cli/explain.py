@@ -1,0 +1,92 @@
+"""`ahop explain`: why a query is answered as it is."""
+
+from html import escape
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ahop.cli import options
+from ahop.cli.fit import sentences
+from ahop.cli.pictures import check_picture, save_picture
+from ahop.cli.running import RequestError
+from ahop.cli.sources import is_store, load_memory, load_store, read_queries
+from ahop.cli.tables.writing import check_output, write_text
+from ahop.cli.talk import Talk, grid
+
+PAGE = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n<body>{body}</body></html>\n'
+
+
+def explain(
+    talk: Talk,
+    memory: options.Memory,
+    query: options.Queries,
+    row: Annotated[int | None, typer.Option(min=0, help="Which row of the file, from 0; default the first.")] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(help="The rival: the name of a pattern, or `unknown` for none of them. Default: the next best."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with a table.", metavar="FILE")] = None,
+    png: options.Picture = None,
+    id: options.Id = None,
+    group: options.Group = None,
+    columns: options.Columns = None,
+    ignore: options.Ignore = None,
+    force: options.Force = False,
+) -> None:
+    """What each column says for the answer, and against its rival; all together are the odds."""
+    check_picture(png, force)
+    if html is not None:
+        check_output(html, force, (".html", ".htm"))
+    asker: Any = load_store(memory, talk) if is_store(memory) else load_memory(memory, talk)
+    chosen = {"id": id, "columns": options.listed(columns), "ignore": options.listed(ignore)}
+    table = read_queries(query, asker, talk, roles={"group": group}, **chosen)
+    if row is None and len(table) > 1:
+        talk.note(f"{query.name} has {len(table)} rows: the first is explained; `--row 1` is the second.")
+    place = row or 0
+    if place >= len(table):
+        raise RequestError(f"`--row` must lie in 0..{len(table) - 1}, as `{query}` has {len(table)} rows; got {place}.")
+    groups = table.role("group")
+    with talk.phase("explaining"):
+        why = asker.explain(
+            table.values[place], against=_rival(asker, against), group=None if groups is None else groups[place]
+        )
+    if html is not None:
+        write_text(html, PAGE.format(title=escape(why.headline), body=why._repr_html_()), force)
+    if png is not None:
+        from ahop.plots.waterfall import WaterfallDisplay
+
+        save_picture(png, WaterfallDisplay.from_explanation(why).plot(), force)
+    shown = [[bar.name, _seen(bar.seen), bar.word, f"{bar.log_odds:+.2f}"] for bar in why.shown()]
+    titles = ["column", "value", "what it says", "log-odds"]
+    talk.say(f"Query {table.names[place]}: {sentences(str(why))[0]}", grid(titles, shown, ("value", "log-odds")))
+    talk.say(*(f"Written to {path}." for path in (html, png) if path is not None))
+    talk.document(
+        command="explain",
+        query=table.names[place],
+        answer=why.answer,
+        rival=why.rival,
+        probability=why.posterior,
+        log_odds=why.log_odds,
+        words=str(why),
+        bars=why.rows(),
+    )
+
+
+def _rival(asker: Any, against: str | None) -> object:
+    """As the memory calls it: words become whole numbers where labels are."""
+    labels = getattr(asker, "labels", None)
+    if against is None or (against == "unknown" and (labels is None or "unknown" not in labels)):
+        return against
+    if labels is None:
+        if not against.isdigit():
+            raise RequestError(f"`--against` must be the row of a pattern, from 0, or `unknown`; got {against!r}.")
+        return int(against)
+    found = next((label for label in labels.tolist() if str(label) == against), None)
+    if found is None:
+        raise RequestError(f"`--against` must be the name of a pattern, such as {labels[0]!r}; got {against!r}.")
+    return found
+
+
+def _seen(value: float | None) -> str:
+    return "" if value is None else "missing" if value != value else f"{value:.4g}"

@@ -1,0 +1,103 @@
+"""`ahop fit`: learn how copies get damaged, and write a memory."""
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ahop.cli import options
+from ahop.cli.running import RequestError
+from ahop.cli.tables.choosing import Wanted, choose, narrowed, opened, origins_of, told_of
+from ahop.cli.tables.columns import Sheet
+from ahop.cli.tables.table import Table
+from ahop.cli.tables.writing import check_output, written
+from ahop.cli.talk import Talk
+
+if TYPE_CHECKING:
+    from ahop.memory import AssociativeMemory
+
+ENDINGS = (".ahop",)
+
+
+def fit(
+    talk: Talk,
+    patterns: options.Patterns,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the memory here: a name that ends in .ahop.")],
+    pairs: Annotated[
+        Path | None, typer.Option(help="Copies, with a column that names the pattern they came from.", metavar="FILE")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="A log of queries; nobody needs to know their origins.", metavar="FILE")
+    ] = None,
+    id: options.Id = None,
+    origin: options.Origin = None,
+    group: options.Group = None,
+    columns: options.Columns = None,
+    ignore: options.Ignore = None,
+    similarity: Annotated[
+        str, typer.Option(help="`auto` tries all that suit; or one name, or several with commas between.")
+    ] = "auto",
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    force: options.Force = False,
+) -> None:
+    """Learn how copies get damaged, from pairs or from queries alone, and say in words what was found."""
+    check_output(output, force, ENDINGS)
+    if pairs is None and queries is None:
+        raise RequestError("There is nothing to learn from: give `--pairs FILE`, or `--queries FILE` without origins.")
+    if group is not None and queries is not None:
+        raise RequestError("`--group` goes with `--pairs` alone: leave `--queries` out.")
+    wanted = Wanted(id, {}, options.listed(columns), options.listed(ignore))
+    sheet = opened(patterns, wanted, talk)
+    sheets = {path: opened(path, Wanted(roles=_named(origin, group)), talk) for path in (pairs, queries) if path}
+    table = told_of(narrowed(choose(sheet, wanted), list(sheets.values())), sheet, talk)
+    memory = memory_of(table, talk)
+    given: dict[str, Any] = {}
+    if pairs is not None:
+        roles = {"origin": _origin(sheets[pairs], origin, table.id_column), **({"group": group} if group else {})}
+        copies = _asked(sheets[pairs], table, roles, talk)
+        given["pairs"] = origins_of(copies.role("origin") or [], table.ids, len(table), pairs), copies.values
+        given["groups"] = copies.role("group")
+    if queries is not None:
+        given["queries"] = _asked(sheets[queries], table, {}, talk).values
+    from ahop.fitting.fit import fit as learn
+
+    names = options.listed(similarity)
+    memory = learn(memory, **given, similarity=names, seed=seed, progress=talk.shows_bars)
+    with written(output, force) as beside:
+        memory.save(beside)
+    talk.say(*sentences(str(memory.report)), f"Written to {output}.")
+    report: Any = memory.report
+    talk.document(command="fit", output=str(output), patterns=len(memory), report=str(report), found=asdict(report))
+
+
+def memory_of(table: Table, talk: Talk) -> "AssociativeMemory":
+    """A memory that has learned nothing yet, with the names of the table."""
+    with talk.phase("loading torch"):
+        from ahop.memory import AssociativeMemory
+    memory = AssociativeMemory(table.values, labels=table.ids)
+    memory.dimensions = table.dimensions
+    return memory
+
+
+def sentences(text: str) -> list[str]:
+    """A paragraph, a sentence in each line."""
+    return re.split(r"(?<=[.]) (?=[A-Z0-9])", text)
+
+
+def _asked(sheet: Sheet, table: Table, roles: dict[str, str], talk: Talk) -> Table:
+    wanted = Wanted(roles=roles, dimensions=table.dimensions, count=table.values.shape[1])
+    return told_of(choose(sheet, wanted), sheet, talk)
+
+
+def _origin(sheet: Sheet, asked: str | None, id_column: str | None) -> str:
+    """The column that names the origin: the one that was asked for, `origin`, or one that is called as the names are."""
+    for name in (asked, "origin", id_column):
+        if name is not None and (name == asked or name in sheet.columns):
+            return name
+    raise RequestError(f"`{sheet.path}` has no column `origin`. Say which one names the origins: `--origin COLUMN`.")
+
+
+def _named(origin: str | None, group: str | None) -> dict[str, str]:
+    return {role: name for role, name in (("origin", origin or "origin"), ("group", group)) if name is not None}

@@ -1,0 +1,121 @@
+"""`ahop inspect`: what is in a memory or a store."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ahop._frames import told
+from ahop.cli import options
+from ahop.cli.fit import sentences
+from ahop.cli.pictures import check_picture, save_picture
+from ahop.cli.running import RequestError
+from ahop.cli.sources import is_store, load_memory, load_store
+from ahop.cli.talk import Talk, grid
+
+
+def inspect(
+    talk: Talk,
+    path: Annotated[Path, typer.Argument(help="A memory or a store.")],
+    png: options.Picture = None,
+    column: Annotated[
+        str | None, typer.Option(help="The column that the picture shows; default the first.", metavar="COLUMN")
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """What is stored, what was learned, and what it says about unknown queries; with a picture if one is asked for."""
+    check_picture(png, force)
+    if is_store(path):
+        if png is not None:
+            raise RequestError("A picture is drawn of a memory: inspect the one that the store was made of.")
+        _inspect_store(path, talk)
+    else:
+        _inspect_memory(path, talk, png, column, force)
+
+
+def _inspect_memory(path: Path, talk: Talk, png: Path | None, column: str | None, force: bool) -> None:
+    memory = load_memory(path, talk)
+    count, width = memory.patterns.shape
+    named = None if memory.dimensions is None else list(memory.dimensions)
+    labels = None if memory.labels is None else memory.labels.tolist()
+    gaps = float(memory.patterns.isnan().double().mean())
+    facts = {"file": f"{path}, {path.stat().st_size:,} bytes", **_facts(memory, labels, named, gaps)}
+    report: Any = memory.report
+    learned = ["Nothing was learned yet."] if report is None else sentences(str(report))
+    if png is not None:
+        from ahop.plots.corruption import CorruptionDisplay
+
+        save_picture(png, CorruptionDisplay.from_memory(memory, _place(column, named, width)).plot(), force)
+    talk.say(grid(["", ""], list(map(list, facts.items()))), "", *learned)
+    talk.say(*([f"Written to {png}."] if png is not None else []))
+    talk.document(
+        command="inspect",
+        kind="memory",
+        path=str(path),
+        bytes=path.stat().st_size,
+        patterns=count,
+        dimensions=width,
+        columns=named,
+        labels=None if labels is None else labels[:10],
+        missing=gaps,
+        similarity=type(memory.similarity).__name__,
+        groups=memory.model.group_names,
+        reference=None if memory.model.reference is None else len(memory.model.reference.queries),
+        tells_unknown=memory.detector is not None,
+        report=None if report is None else asdict(report),
+        words=" ".join(learned),
+    )
+
+
+def _facts(memory: Any, labels: list[Any] | None, named: list[str] | None, gaps: float) -> dict[str, str]:
+    count, width = memory.patterns.shape
+    missing = f", {100 * gaps:.1f} % not observed" if gaps else ""
+    kept = memory.model.reference
+    return {
+        "patterns": f"{count} of {width} dimensions, {str(memory.patterns.dtype).removeprefix('torch.')}{missing}",
+        "names of rows": "none, they are counted from 0" if labels is None else told(labels),
+        "columns": "none, they are counted from 0" if named is None else told(named),
+        "similarity": type(memory.similarity).__name__,
+        "separation": repr(memory.separation),
+        "unknown queries": "told" if memory.detector is not None else "not told: it was not fitted to",
+        "groups": told(memory.model.group_names) or "none",
+        "queries kept": "none" if kept is None else f"{len(kept.queries)} of the fit, for `ahop watch`",
+    }
+
+
+def _place(column: str | None, named: list[str] | None, width: int) -> int:
+    known = [str(place) for place in range(width)] if named is None else named
+    if column is not None and column not in known:
+        raise RequestError(f"`--column` must be one of {told(known)}; got {column!r}.")
+    return 0 if column is None else known.index(column)
+
+
+def _inspect_store(path: Path, talk: Talk) -> None:
+    store = load_store(path, talk)
+    versions = store.versions()
+    report = store.model().report
+    facts = {
+        "store": str(path),
+        "patterns": f"{len(store)} of {store.dimensions} dimensions",
+        "columns": told(store.columns) or "none",
+        "version": f"{store.version}, of {len(versions)} that are kept",
+    }
+    learned = ["Nothing was learned yet."] if report is None else sentences(str(report))
+    rows = [[str(each.number), each.when.isoformat(timespec="seconds"), str(each.rows)] for each in versions]
+    talk.say(grid(["", ""], list(map(list, facts.items()))), "", *learned, "")
+    talk.say(grid(["version", "written", "patterns"], rows))
+    talk.document(
+        command="inspect",
+        kind="store",
+        path=str(path),
+        patterns=len(store),
+        dimensions=store.dimensions,
+        columns=store.columns,
+        version=store.version,
+        versions=[
+            {"number": each.number, "written": each.when.isoformat(), "patterns": each.rows} for each in versions
+        ],
+        report=None if report is None else asdict(report),
+        words=" ".join(learned),
+    )

@@ -1,0 +1,163 @@
+"""`ahop recall`: answer queries."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from ahop.cli import options
+from ahop.cli.answers import SHOWN, Answers
+from ahop.cli.running import RequestError
+from ahop.cli.sources import LABEL, is_store, load_memory, load_store, read_pairs, read_queries
+from ahop.cli.tables.table import Table
+from ahop.cli.tables.writing import check_table, write_table
+from ahop.cli.talk import Talk
+
+if TYPE_CHECKING:
+    from ahop.recaller import Recall
+
+# Queries that are answered under one step of the bar.
+BLOCK = 512
+
+
+def recall(
+    talk: Talk,
+    memory: options.Memory,
+    queries: options.Queries,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many answers for each query.")] = 3,
+    output: options.Answers = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="Accept so many answers that this share of the accepted ones is right."),
+    ] = None,
+    held_out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Pairs that the memory was not fitted to: with them `--precision` is a promise.", metavar="FILE"
+        ),
+    ] = None,
+    id: options.Id = None,
+    origin: options.Origin = None,
+    group: options.Group = None,
+    same: Annotated[
+        str | None,
+        typer.Option(help="A column that is equal where queries have their origin in common.", metavar="COLUMN"),
+    ] = None,
+    columns: options.Columns = None,
+    ignore: options.Ignore = None,
+    force: options.Force = False,
+) -> None:
+    """The stored patterns that each query most likely came from, and how sure that is."""
+    if output is not None:
+        check_table(output, force)
+    if held_out is not None and precision is None:
+        raise RequestError("`--held-out` goes with `--precision`, such as `--precision 0.95`.")
+    asker: Any = load_store(memory, talk) if is_store(memory) else load_memory(memory, talk)
+    chosen = {"id": id, "columns": options.listed(columns), "ignore": options.listed(ignore)}
+    table = read_queries(queries, asker, talk, roles={"group": group, "same": same}, **chosen)
+    groups, together = table.role("group"), table.role("same")
+    _check_groups(asker, groups, talk)
+    names = table.names if together is None else list(dict.fromkeys(together))
+    found = _recalled(asker, table, k, groups, together, talk)
+    actions, promise = _decided(asker, found, precision, held_out, origin, group, talk)
+    unknown = None if found.unknown is None else np.asarray(found.unknown)
+    called = _called(asker, found)
+    answers = Answers(names, called, np.asarray(found.posterior), unknown, np.asarray(found.confidence), actions)
+    if output is not None:
+        write_table(output, answers.columns(), force)
+    more = len(names) - SHOWN
+    rest = [f"... and {more} more; `-o answers.csv` writes them all."] if more > 0 and output is None else []
+    talk.say(answers.shown(), *rest, *_counted(answers), *([promise] if promise else []))
+    talk.say(*([f"Written to {output}."] if output is not None else []))
+    talk.document(command="recall", answers=answers.documents(), promise=promise, output=output and str(output))
+
+
+def _recalled(
+    asker: Any, table: Table, k: int, groups: list[str] | None, same: list[str] | None, talk: Talk
+) -> "Recall[Any]":
+    """In blocks, under a bar; whole if queries speak together."""
+    if same is not None:
+        with talk.phase("recalling"):
+            found: Recall[Any] = asker.recall(table.values, k, groups=groups, same=same)
+            return found
+    import torch
+
+    from ahop.recaller import in_kind_of, joined
+
+    parts = []
+    starts = range(0, len(table), BLOCK)
+    for start in talk.tracked(starts, "recalling"):
+        rows = slice(start, start + BLOCK)
+        block = torch.from_numpy(np.ascontiguousarray(table.values[rows]))
+        parts.append(asker.recall(block, k, groups=None if groups is None else groups[rows]))
+    return in_kind_of(table.values, joined(parts))
+
+
+def _called(asker: Any, found: "Recall[Any]") -> Any:
+    """What the answers are called, (b, k): their labels, or their numbers."""
+    if found.labels is not None:
+        return found.labels
+    indices = np.asarray(found.indices)
+    names = indices.astype(object)
+    if LABEL in getattr(asker, "columns", ()):
+        rows = asker.rows()
+        label_of = dict(zip(rows.ids.tolist(), rows.metadata[LABEL].tolist(), strict=True))
+        names = np.array([[label_of.get(each) for each in row] for row in indices.tolist()], dtype=object)
+    names[indices < 0] = None
+    return names.reshape(indices.shape)
+
+
+def _decided(
+    asker: Any,
+    found: "Recall[Any]",
+    precision: float | None,
+    held_out: Path | None,
+    origin: str | None,
+    group: str | None,
+    talk: Talk,
+) -> tuple[Any, str | None]:
+    """What to do with each answer, and what that promises."""
+    if precision is None:
+        return None, None
+    from ahop.decisions import Policy
+
+    if held_out is not None:
+        from ahop.policies import policy
+
+        if not hasattr(asker, "labels"):
+            raise RequestError("`--held-out` needs a memory, whose rows have names; a store has none.")
+        origins, copies = read_pairs(held_out, asker, talk, origin, group)
+        with talk.phase("finding the threshold"):
+            rule = policy(asker, (origins, copies.values), precision=precision, groups=copies.role("group"))
+        return found.decide(rule).actions, str(rule)
+    if not 0 < precision < 1:
+        raise RequestError(f"`--precision` must lie between 0 and 1, such as 0.95; got {precision}.")
+    expected = np.asarray(found.q_values())
+    accepted = np.asarray(found.confidence)[expected <= 1 - precision]
+    threshold = float(accepted.min()) if len(accepted) else 2.0
+    words = (
+        f"Of the accepted answers {100 * precision:g} % are expected to be right, if probabilities are taken at their "
+        "word. With `--held-out pairs.csv` it is a promise."
+    )
+    return found.decide(Policy(threshold)).actions, words
+
+
+def _counted(answers: Answers) -> list[str]:
+    if answers.actions is None:
+        return []
+    kinds, counts = np.unique(answers.actions, return_counts=True)
+    return [", ".join(f"{count} {kind}" for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)) + "."]
+
+
+def _check_groups(asker: Any, groups: list[str] | None, talk: Talk) -> None:
+    from ahop.memory import AssociativeMemory
+
+    known = asker.model.group_names if isinstance(asker, AssociativeMemory) else ()
+    if known and groups is None:
+        talk.note(f"The memory knows {len(known)} groups: `--group COLUMN` says where each query comes from.")
+    strange = sorted({each for each in groups or () if each not in set(known)})
+    if strange:
+        from ahop._frames import told
+
+        talk.note(f"Groups that the memory has not learned by themselves: {told(strange)}.")

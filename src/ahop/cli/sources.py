@@ -1,0 +1,92 @@
+"""Memories and stores by their path, and the queries that they are asked."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ahop.cli.running import RequestError
+from ahop.cli.tables.choosing import Wanted, origins_of, read_table
+from ahop.cli.tables.table import Table
+from ahop.cli.talk import Talk
+from ahop.errors import FileFormatError
+
+if TYPE_CHECKING:
+    from ahop.memory import AssociativeMemory
+    from ahop.stores.store import Store
+
+# The column of a store that has the names of its patterns.
+LABEL = "label"
+
+
+def is_store(path: Path) -> bool:
+    return path.is_dir() or "://" in str(path)
+
+
+def load_memory(path: Path, talk: Talk) -> "AssociativeMemory":
+    """The memory in a file; of a store, that of all its patterns."""
+    if is_store(path):
+        return load_store(path, talk).memory()
+    _check_there(path)
+    with talk.phase(f"loading {path.name}"):
+        from ahop.saving.load import load
+
+        try:
+            return load(path)
+        except FileFormatError as error:
+            from ahop.cli.tables.reading import READERS
+
+            if path.suffix.lower() in READERS:
+                raise RequestError(
+                    f"`{path}` is a table, and a memory is needed: `ahop fit {path} --queries ... -o memory.ahop`."
+                ) from error
+            raise
+
+
+def load_store(path: Path, talk: Talk) -> "Store":
+    if "://" not in str(path):
+        _check_there(path)
+    with talk.phase(f"opening {path.name}"):
+        from ahop.stores.store import open_store
+
+        return open_store(path)
+
+
+def _check_there(path: Path) -> None:
+    if not path.exists():
+        raise RequestError(f"`{path}` is not there.")
+
+
+def read_queries(
+    path: Path,
+    memory: "AssociativeMemory | Store",
+    talk: Talk,
+    *,
+    id: str | None = None,
+    roles: Mapping[str, str | None] | None = None,
+    columns: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> Table:
+    """Queries in the order of the columns that the memory has."""
+    given = {role: name for role, name in (roles or {}).items() if name is not None}
+    dimensions, count = shape_of(memory)
+    return read_table(path, Wanted(id, given, columns, ignore, dimensions, count), talk)
+
+
+def shape_of(memory: "AssociativeMemory | Store") -> tuple[Sequence[str] | None, int]:
+    """The names of the numbers in a row, if they have any, and how many there are."""
+    from ahop.memory import AssociativeMemory
+
+    if isinstance(memory, AssociativeMemory):
+        return memory.dimensions, memory.patterns.shape[1]
+    return None, memory.dimensions
+
+
+def read_pairs(
+    path: Path, memory: "AssociativeMemory", talk: Talk, origin: str | None, group: str | None
+) -> tuple[list[Any], Table]:
+    """Origins as the memory calls them, and copies."""
+    table = read_queries(path, memory, talk, roles={"origin": origin or "origin", "group": group})
+    labels = None if memory.labels is None else memory.labels.tolist()
+    texts = table.role("origin")
+    assert texts is not None
+    return origins_of(texts, labels, len(memory), path), table

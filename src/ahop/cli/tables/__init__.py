@@ -1,0 +1,1 @@
+"""Tables in files: read, decided about, written."""

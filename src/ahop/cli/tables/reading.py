@@ -1,0 +1,39 @@
+"""Read a table from a file, by the ending of its name."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ahop.cli.running import RequestError
+from ahop.cli.tables.arrays import read_npy, read_npz
+from ahop.cli.tables.arrow import read_feather, read_parquet
+from ahop.cli.tables.columns import Sheet
+from ahop.cli.tables.delimited import read_delimited
+
+READERS: dict[str, Callable[[Path, Iterable[str]], Sheet]] = {
+    ".csv": read_delimited,
+    ".tsv": read_delimited,
+    ".txt": read_delimited,
+    ".parquet": read_parquet,
+    ".feather": read_feather,
+    ".arrow": read_feather,
+    ".npy": read_npy,
+    ".npz": read_npz,
+}
+
+
+def read_sheet(path: Path, keep: Iterable[str]) -> Sheet:
+    """All columns of a file.
+
+    Args:
+        keep: names of columns whose words are wanted, also if they look like numbers.
+    """
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        known = ", ".join(READERS)
+        raise RequestError(f"`{path}` must be a table, whose name ends in one of {known}; got {path.suffix!r}.")
+    if path.is_dir():
+        raise RequestError(f"`{path}` must be a file; it is a folder.")
+    sheet = reader(path, keep)
+    if not sheet.rows:
+        raise RequestError(f"`{path}` has no rows.")
+    return sheet

@@ -1,0 +1,78 @@
+"""A table after it was decided what its columns mean."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ahop._frames import told
+
+Name = str | int
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers, and what is known of each.
+
+    Attributes:
+        values: (n, d), NaN where nothing was observed.
+        dimensions: the names of their columns; None if they have none.
+        ids: what the rows are called; None if they are but counted.
+        id_column: the column that says so.
+        roles: by what they were asked for as, such as "group": the name of a column, and its entries.
+        ignored: columns that are none of these, and why.
+        words: columns of words among those.
+        notes: what was decided, in words.
+    """
+
+    path: Path
+    values: NDArray[Any]
+    dimensions: tuple[str, ...] | None
+    ids: list[Name] | None = None
+    id_column: str | None = None
+    roles: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    ignored: dict[str, str] = field(default_factory=dict)
+    words: dict[str, list[str | None]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def names(self) -> list[Name]:
+        """What the rows are called, or their numbers."""
+        return list(range(len(self))) if self.ids is None else self.ids
+
+    def role(self, name: str) -> list[str] | None:
+        """The entries of a column that was asked for; None if it was not."""
+        return self.roles[name][1] if name in self.roles else None
+
+    def sentence(self) -> str:
+        """What was decided about the columns."""
+        parts = [f"{self.path.name}: {len(self)} rows, {self._numbers()}"]
+        if self.id_column is not None:
+            parts.append(f"the rows are named by {self.id_column!r}")
+        parts += [f"{column!r} is the {role}" for role, (column, _) in self.roles.items()]
+        by_reason: dict[str, list[str]] = {}
+        for name, why in self.ignored.items():
+            by_reason.setdefault(why, []).append(name)
+        if by_reason:
+            parts.append("ignored: " + "; ".join(f"{told(names)} ({why})" for why, names in by_reason.items()))
+        return "; ".join(parts) + "."
+
+    def _numbers(self) -> str:
+        count = self.values.shape[1]
+        if self.dimensions is None:
+            return f"{count} columns of numbers without names"
+        ends = self.dimensions if count < 3 else (self.dimensions[0], "...", self.dimensions[-1])
+        return f"{count} columns of numbers ({', '.join(ends)})"
+
+
+def names_from(texts: Sequence[str]) -> list[Name]:
+    """Whole numbers, if all are written as such; else words."""
+    if all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) for text in texts):
+        return [int(text) for text in texts]
+    return list(texts)

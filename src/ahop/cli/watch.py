@@ -1,0 +1,78 @@
+"""`ahop watch`: is a memory still right, without labels?"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ahop.cli import options
+from ahop.cli.fit import sentences
+from ahop.cli.pictures import check_picture, save_picture
+from ahop.cli.running import ALARM, Ended, RequestError
+from ahop.cli.sources import is_store, load_memory, read_queries
+from ahop.cli.talk import Talk, grid
+
+SHOWN = 10
+
+
+def watch(
+    talk: Talk,
+    memory: options.Memory,
+    queries: options.Queries,
+    reference: Annotated[
+        Path | None, typer.Option(help="Queries of a better time; default some of the fit.", metavar="FILE")
+    ] = None,
+    windows: Annotated[int, typer.Option(min=1, help="Look at so many parts of the log one by one, too.")] = 1,
+    false_alarms: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="How often there may be an alarm though nothing has moved.")
+    ] = 0.05,
+    fail: Annotated[bool, typer.Option("--fail", help=f"End with the exit code {ALARM} if there is an alarm.")] = False,
+    png: options.Picture = None,
+    id: options.Id = None,
+    group: options.Group = None,
+    columns: options.Columns = None,
+    ignore: options.Ignore = None,
+    force: options.Force = False,
+) -> None:
+    """How many answers are right, how many queries come from nowhere, and which columns have moved since the fit."""
+    check_picture(png, force)
+    if is_store(memory):
+        raise RequestError("A store keeps no queries of its fit: watch the memory that it was made of.")
+    asked = load_memory(memory, talk)
+    chosen = {"id": id, "columns": options.listed(columns), "ignore": options.listed(ignore)}
+    table = read_queries(queries, asked, talk, roles={"group": group}, **chosen)
+    then = None if reference is None else read_queries(reference, asked, talk, roles={"group": group}, **chosen)
+    from ahop.watching import watch as look
+
+    with talk.phase("watching"):
+        report = look(
+            asked,
+            table.values,
+            reference=None if then is None else then.values,
+            groups=table.role("group"),
+            reference_groups=None if then is None else then.role("group"),
+            windows=windows,
+            false_alarms=false_alarms,
+        )
+    if png is not None:
+        from ahop.plots.watching import WatchDisplay
+
+        save_picture(png, WatchDisplay.from_report(report).plot(), force)
+    moved = [[each.name, each.what, f"{each.before:.3g}", f"{each.now:.3g}", f"{each.p:.2g}"] for each in report.moved]
+    titles = ["column", "what", "before", "now", "p"]
+    shown = [grid(titles, moved[:SHOWN], titles[2:])] if moved else []
+    more = [f"... and {len(moved) - SHOWN} more."] if len(moved) > SHOWN else []
+    talk.say(*sentences(str(report)), *shown, *more, *([f"Written to {png}."] if png is not None else []))
+    talk.document(command="watch", words=str(report), drift=report.rows(), **_numbers(report))
+    if fail and report.alarm:
+        raise Ended(ALARM)
+
+
+def _numbers(report: Any) -> dict[str, Any]:
+    def one(each: Any) -> dict[str, Any]:
+        unknown = None if each.unknown is None else asdict(each.unknown)
+        return {"queries": each.queries, "accuracy": asdict(each.accuracy), "unknown": unknown, "alarm": each.alarm}
+
+    groups = {name: one(each) for name, each in report.groups.items()}
+    return {**one(report), "groups": groups, "windows": [one(each) for each in report.windows]}
