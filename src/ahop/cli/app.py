@@ -43,7 +43,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, allow_from_autoenv=False)
+    ] = False,
 ) -> None:
     """Associative memory that learns how queries get corrupted. `ahop demo` needs nothing, and shows all of it."""
 

@@ -42,6 +42,7 @@ def demo(
         from ahop.cli.demo_data import Building
         from ahop.memory import AssociativeMemory
         from ahop.similarities.euclidean import EuclideanSimilarity
+        from ahop.watching import watch
     building = Building(seed)
     log, asked = building.scans(SCANS), building.scans(ASKED)
     talk.say(
@@ -54,10 +55,10 @@ def demo(
     nearest.dimensions = building.points
     memory = fitting.fit(nearest, queries=log.values, similarity="auto", seed=seed, progress=talk.shows_bars)
     talk.say(*sentences(str(memory.report)), "")
-    answer, plain = memory.recall(asked.values, k=3), nearest.recall(asked.values)
+    answer, plain = memory.recall(asked.values), nearest.recall(asked.values)
     right = float((answer.indices[:, 0] == asked.rooms).mean())
     before = float((plain.indices[:, 0] == asked.rooms).mean())
-    says = float(answer.confidence.mean())
+    says = watch(memory, asked.values).accuracy.value
     talk.say(
         f"Of {ASKED} new scans the nearest room is right for {100 * before:.0f} %, ahop for {100 * right:.0f} %. "
         f"It expects {100 * says:.0f} % itself, and has never seen a label.",
@@ -66,8 +67,8 @@ def demo(
     place = _telling(answer.indices[:, 0], plain.indices[:, 0], asked.rooms)
     why = memory.explain(asked.values[place])
     talk.say(
-        f"One of them: the nearest room is {plain.labels[place, 0]}, ahop says {answer.labels[place, 0]}, "
-        f"and it was {building.names[asked.rooms[place]]}.",
+        f"One of them: the nearest room is {building.names[plain.indices[place, 0]]}, ahop says {why.answer}, and it "
+        f"was {building.names[asked.rooms[place]]}.",
         *sentences(str(why)),
     )
     path = _drawn(before, right, why, png, force)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ahop._free_memory import free_bytes
-from ahop.cli.talk import Talk, grid
+from ahop.cli.talk import Talk, facts, grid
 
 COMPILERS = ("c++", "g++", "clang++", "cl")
 
@@ -18,15 +18,15 @@ COMPILERS = ("c++", "g++", "clang++", "cl")
 def doctor(talk: Talk) -> None:
     """Versions, kernels, extras, cores, and where data lies: what to send along with a question."""
     with talk.phase("loading torch"):
-        facts = {**_versions(), **_machine(), **_kernels(), **_folders()}
+        found = {**_versions(), **_machine(), **_kernels(), **_folders()}
     extras = _extras()
     rows = [
         [name, "installed" if not missing else "missing: " + ", ".join(missing), _mend(name, missing)]
         for name, missing in extras.items()
     ]
-    talk.say(grid(["", ""], [[name, str(value)] for name, value in facts.items()]), "")
+    talk.say(facts(found), "")
     talk.say(grid(["extra", "state", "mend"], rows))
-    named = {name.replace(" ", "_"): value for name, value in facts.items()}
+    named = {name.replace(" ", "_"): value for name, value in found.items()}
     talk.document(command="doctor", **named, extras={name: {"missing": missing} for name, missing in extras.items()})
 
 

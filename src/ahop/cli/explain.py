@@ -11,6 +11,7 @@ from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import RequestError
 from ahop.cli.sources import is_store, load_memory, load_store, read_queries
+from ahop.cli.tables.choosing import Wanted
 from ahop.cli.tables.writing import check_output, write_text
 from ahop.cli.talk import Talk, grid
 
@@ -39,8 +40,8 @@ def explain(
     if html is not None:
         check_output(html, force, (".html", ".htm"))
     asker: Any = load_store(memory, talk) if is_store(memory) else load_memory(memory, talk)
-    chosen = {"id": id, "columns": options.listed(columns), "ignore": options.listed(ignore)}
-    table = read_queries(query, asker, talk, roles={"group": group}, **chosen)
+    wanted = Wanted.by(id, columns, ignore, group=group)
+    table = read_queries(query, asker, talk, wanted)
     if row is None and len(table) > 1:
         talk.note(f"{query.name} has {len(table)} rows: the first is explained; `--row 1` is the second.")
     place = row or 0

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ahop.memory import AssociativeMemory
 
 ENDINGS = (".ahop",)
+ORIGIN = "origin"
 
 
 def fit(
@@ -48,9 +49,10 @@ def fit(
         raise RequestError("There is nothing to learn from: give `--pairs FILE`, or `--queries FILE` without origins.")
     if group is not None and queries is not None:
         raise RequestError("`--group` goes with `--pairs` alone: leave `--queries` out.")
-    wanted = Wanted(id, {}, options.listed(columns), options.listed(ignore))
+    wanted = Wanted.by(id, columns, ignore)
     sheet = opened(patterns, wanted, talk)
-    sheets = {path: opened(path, Wanted(roles=_named(origin, group)), talk) for path in (pairs, queries) if path}
+    asked = Wanted.by(origin=origin or ORIGIN, group=group)
+    sheets = {path: opened(path, asked, talk) for path in (pairs, queries) if path}
     table = told_of(narrowed(choose(sheet, wanted), list(sheets.values())), sheet, talk)
     memory = memory_of(table, talk)
     given: dict[str, Any] = {}
@@ -63,7 +65,7 @@ def fit(
         given["queries"] = _asked(sheets[queries], table, {}, talk).values
     from ahop.fitting.fit import fit as learn
 
-    names = options.listed(similarity)
+    names = [each.strip() for each in similarity.split(",")]
     memory = learn(memory, **given, similarity=names, seed=seed, progress=talk.shows_bars)
     with written(output, force) as beside:
         memory.save(beside)
@@ -87,17 +89,13 @@ def sentences(text: str) -> list[str]:
 
 
 def _asked(sheet: Sheet, table: Table, roles: dict[str, str], talk: Talk) -> Table:
-    wanted = Wanted(roles=roles, dimensions=table.dimensions, count=table.values.shape[1])
+    wanted = Wanted(roles=roles).aligned(table.dimensions, table.values.shape[1])
     return told_of(choose(sheet, wanted), sheet, talk)
 
 
 def _origin(sheet: Sheet, asked: str | None, id_column: str | None) -> str:
-    """The column that names the origin: the one that was asked for, `origin`, or one that is called as the names are."""
-    for name in (asked, "origin", id_column):
+    """The column that was asked for, else `origin`, else the one that is called as the names of the patterns are."""
+    for name in (asked, ORIGIN, id_column):
         if name is not None and (name == asked or name in sheet.columns):
             return name
     raise RequestError(f"`{sheet.path}` has no column `origin`. Say which one names the origins: `--origin COLUMN`.")
-
-
-def _named(origin: str | None, group: str | None) -> dict[str, str]:
-    return {role: name for role, name in (("origin", origin or "origin"), ("group", group)) if name is not None}

@@ -10,6 +10,7 @@ import typer
 from ahop.cli import options
 from ahop.cli.running import RequestError
 from ahop.cli.sources import LABEL, load_memory, read_queries
+from ahop.cli.tables.choosing import Wanted
 from ahop.cli.tables.table import Table
 from ahop.cli.talk import Talk
 
@@ -46,8 +47,7 @@ def index(
         )
     else:
         learned = load_memory(memory, talk)
-        chosen = {"id": id, "columns": options.listed(columns), "ignore": options.listed(ignore)}
-        tables = [read_queries(path, learned, talk, **chosen) for path in patterns]
+        tables = [read_queries(path, learned, talk, Wanted.by(id, columns, ignore)) for path in patterns]
     with talk.phase("writing the store"):
         store = _created(output, learned, tables)
     beside = f", with the columns {', '.join(store.columns)}" if store.columns else ""

@@ -12,7 +12,7 @@ from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import RequestError
 from ahop.cli.sources import is_store, load_memory, load_store
-from ahop.cli.talk import Talk, grid
+from ahop.cli.talk import Talk, facts, grid
 
 
 def inspect(
@@ -40,14 +40,14 @@ def _inspect_memory(path: Path, talk: Talk, png: Path | None, column: str | None
     named = None if memory.dimensions is None else list(memory.dimensions)
     labels = None if memory.labels is None else memory.labels.tolist()
     gaps = float(memory.patterns.isnan().double().mean())
-    facts = {"file": f"{path}, {path.stat().st_size:,} bytes", **_facts(memory, labels, named, gaps)}
+    known = {"file": f"{path}, {path.stat().st_size:,} bytes", **_facts(memory, labels, named, gaps)}
     report: Any = memory.report
     learned = ["Nothing was learned yet."] if report is None else sentences(str(report))
     if png is not None:
         from ahop.plots.corruption import CorruptionDisplay
 
         save_picture(png, CorruptionDisplay.from_memory(memory, _place(column, named, width)).plot(), force)
-    talk.say(grid(["", ""], list(map(list, facts.items()))), "", *learned)
+    talk.say(facts(known), "", *learned)
     talk.say(*([f"Written to {png}."] if png is not None else []))
     talk.document(
         command="inspect",
@@ -95,7 +95,7 @@ def _inspect_store(path: Path, talk: Talk) -> None:
     store = load_store(path, talk)
     versions = store.versions()
     report = store.model().report
-    facts = {
+    known = {
         "store": str(path),
         "patterns": f"{len(store)} of {store.dimensions} dimensions",
         "columns": told(store.columns) or "none",
@@ -103,7 +103,7 @@ def _inspect_store(path: Path, talk: Talk) -> None:
     }
     learned = ["Nothing was learned yet."] if report is None else sentences(str(report))
     rows = [[str(each.number), each.when.isoformat(timespec="seconds"), str(each.rows)] for each in versions]
-    talk.say(grid(["", ""], list(map(list, facts.items()))), "", *learned, "")
+    talk.say(facts(known), "", *learned, "")
     talk.say(grid(["version", "written", "patterns"], rows))
     talk.document(
         command="inspect",

@@ -7,6 +7,7 @@ import typer
 
 from ahop.cli import options
 from ahop.cli.fit import memory_of
+from ahop.cli.running import RequestError
 from ahop.cli.sources import is_store, load_memory, read_queries
 from ahop.cli.tables.choosing import Wanted, choose, narrowed, opened, told_of
 from ahop.cli.tables.table import Table
@@ -39,13 +40,13 @@ def link(
     """Link two tables: all rows decide together, with a probability for each link and for those that have none."""
     if output is not None:
         check_table(output, force)
-    roles = {} if group is None else {"group": group}
     if left.suffix == MEMORY or is_store(left):
         memory: Any = load_memory(left, talk)
-        chosen = {"columns": options.listed(columns), "ignore": options.listed(ignore)}
-        asked = read_queries(right, memory, talk, id=id, roles=roles, **chosen)
+        asked = read_queries(right, memory, talk, Wanted.by(id, columns, ignore, group=group))
     else:
-        memory, asked = _tables(left, right, Wanted(id, {}, options.listed(columns), options.listed(ignore)), talk)
+        if group is not None:
+            raise RequestError("`--group` needs a memory on the left that was fitted with groups: `ahop fit --group`.")
+        memory, asked = _tables(left, right, Wanted.by(id, columns, ignore), talk)
     from ahop.linking.link import link as linked
 
     found = linked(
@@ -83,9 +84,7 @@ def _tables(left: Path, right: Path, wanted: Wanted, talk: Talk) -> tuple[Any, T
     """A memory of the left table that has learned nothing, and the right table with the same columns."""
     first, second = opened(left, wanted, talk), opened(right, wanted, talk)
     stored = told_of(narrowed(choose(first, wanted), [second]), first, talk)
-    aligned = Wanted(
-        wanted.id, {}, wanted.columns, wanted.ignore, dimensions=stored.dimensions, count=stored.values.shape[1]
-    )
+    aligned = wanted.aligned(stored.dimensions, stored.values.shape[1])
     return memory_of(stored, talk), told_of(choose(second, aligned), second, talk)
 
 

@@ -29,8 +29,3 @@ Answers = Annotated[
 Picture = Annotated[
     Path | None, typer.Option(help="Draw a picture into this file; needs `ahop[plots]`.", metavar="FILE")
 ]
-
-
-def listed(names: str | None) -> tuple[str, ...]:
-    """The names of an option that takes several."""
-    return () if names is None else tuple(each.strip() for each in names.split(",") if each.strip())

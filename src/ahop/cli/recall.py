@@ -10,6 +10,7 @@ from ahop.cli import options
 from ahop.cli.answers import SHOWN, Answers
 from ahop.cli.running import RequestError
 from ahop.cli.sources import LABEL, is_store, load_memory, load_store, read_pairs, read_queries
+from ahop.cli.tables.choosing import Wanted
 from ahop.cli.tables.table import Table
 from ahop.cli.tables.writing import check_table, write_table
 from ahop.cli.talk import Talk
@@ -54,8 +55,8 @@ def recall(
     if held_out is not None and precision is None:
         raise RequestError("`--held-out` goes with `--precision`, such as `--precision 0.95`.")
     asker: Any = load_store(memory, talk) if is_store(memory) else load_memory(memory, talk)
-    chosen = {"id": id, "columns": options.listed(columns), "ignore": options.listed(ignore)}
-    table = read_queries(queries, asker, talk, roles={"group": group, "same": same}, **chosen)
+    wanted = Wanted.by(id, columns, ignore, group=group, same=same)
+    table = read_queries(queries, asker, talk, wanted)
     groups, together = table.role("group"), table.role("same")
     _check_groups(asker, groups, talk)
     names = table.names if together is None else list(dict.fromkeys(together))

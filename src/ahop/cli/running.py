@@ -30,7 +30,7 @@ class RequestError(AhopError, ValueError):
     """What was asked for cannot be done with these files."""
 
 
-class Ended(Exception):
+class Ended(Exception):  # noqa: N818
     """A command that has said all and ends with a code of its own."""
 
     def __init__(self, code: int) -> None:
@@ -68,7 +68,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
     run.__signature__ = signature.replace(parameters=[*own, *common])  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in [*own, *common]}
-    del run.__wrapped__  # type: ignore[attr-defined]
+    del run.__wrapped__
     return run
 
 

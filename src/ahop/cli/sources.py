@@ -1,6 +1,6 @@
 """Memories and stores by their path, and the queries that they are asked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,20 +56,13 @@ def _check_there(path: Path) -> None:
         raise RequestError(f"`{path}` is not there.")
 
 
-def read_queries(
-    path: Path,
-    memory: "AssociativeMemory | Store",
-    talk: Talk,
-    *,
-    id: str | None = None,
-    roles: Mapping[str, str | None] | None = None,
-    columns: Sequence[str] = (),
-    ignore: Sequence[str] = (),
-) -> Table:
+def read_queries(path: Path, memory: "AssociativeMemory | Store", talk: Talk, wanted: Wanted) -> Table:
     """Queries in the order of the columns that the memory has."""
-    given = {role: name for role, name in (roles or {}).items() if name is not None}
     dimensions, count = shape_of(memory)
-    return read_table(path, Wanted(id, given, columns, ignore, dimensions, count), talk)
+    table = read_table(path, wanted.aligned(dimensions, count), talk)
+    if dimensions is None and table.has_names:
+        talk.note(f"The columns of what is stored have no names: those of {path.name} are taken in their order.")
+    return table
 
 
 def shape_of(memory: "AssociativeMemory | Store") -> tuple[Sequence[str] | None, int]:
@@ -85,7 +78,7 @@ def read_pairs(
     path: Path, memory: "AssociativeMemory", talk: Talk, origin: str | None, group: str | None
 ) -> tuple[list[Any], Table]:
     """Origins as the memory calls them, and copies."""
-    table = read_queries(path, memory, talk, roles={"origin": origin or "origin", "group": group})
+    table = read_queries(path, memory, talk, Wanted.by(origin=origin or "origin", group=group))
     labels = None if memory.labels is None else memory.labels.tolist()
     texts = table.role("origin")
     assert texts is not None

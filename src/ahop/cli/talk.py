@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, final
 
@@ -85,6 +85,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def facts(rows: Mapping[str, object]) -> Grid:
+    """Names and what is known of them, for people."""
+    found = grid(["", ""], [[name, str(value)] for name, value in rows.items()])
+    found.show_header = False
+    return found
 
 
 def grid(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> Grid:

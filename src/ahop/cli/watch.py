@@ -11,6 +11,7 @@ from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import ALARM, Ended, RequestError
 from ahop.cli.sources import is_store, load_memory, read_queries
+from ahop.cli.tables.choosing import Wanted
 from ahop.cli.talk import Talk, grid
 
 SHOWN = 10
@@ -40,9 +41,9 @@ def watch(
     if is_store(memory):
         raise RequestError("A store keeps no queries of its fit: watch the memory that it was made of.")
     asked = load_memory(memory, talk)
-    chosen = {"id": id, "columns": options.listed(columns), "ignore": options.listed(ignore)}
-    table = read_queries(queries, asked, talk, roles={"group": group}, **chosen)
-    then = None if reference is None else read_queries(reference, asked, talk, roles={"group": group}, **chosen)
+    wanted = Wanted.by(id, columns, ignore, group=group)
+    table = read_queries(queries, asked, talk, wanted)
+    then = None if reference is None else read_queries(reference, asked, talk, wanted)
     from ahop.watching import watch as look
 
     with talk.phase("watching"):

@@ -41,8 +41,8 @@ def read_npz(path: Path, keep: Iterable[str]) -> Sheet:
         return _named(beside, path)
     if len(tables) != 1:
         raise FileFormatError(
-            f"`{path}` must hold one array with two axes, one row each; it has {', '.join(tables) or 'none'}. Save that "
-            "one by itself: `numpy.save('rows.npy', array)`."
+            f"`{path}` must hold one array with two axes, one row each; it has {', '.join(tables) or 'none'}. "
+            "Save that one by itself: `numpy.save('rows.npy', array)`."
         )
     return _sheet(path, found[tables[0]], beside)
 

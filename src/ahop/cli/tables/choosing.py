@@ -42,6 +42,18 @@ class Wanted:
     dimensions: Sequence[str] | None = None
     count: int | None = None
 
+    @classmethod
+    def by(
+        cls, id: str | None = None, columns: str | None = None, ignore: str | None = None, **roles: str | None
+    ) -> "Wanted":
+        """As the options have it: lists with commas, None for what was not given."""
+        given = {role: name for role, name in roles.items() if name is not None}
+        return cls(id, given, _listed(columns), _listed(ignore))
+
+    def aligned(self, dimensions: Sequence[str] | None, count: int) -> "Wanted":
+        """The same for rows that a memory of such patterns is asked."""
+        return replace(self, dimensions=dimensions, count=count)
+
 
 def opened(path: Path, wanted: Wanted, talk: Talk) -> Sheet:
     """Read a file."""
@@ -78,7 +90,7 @@ def choose(sheet: Sheet, wanted: Wanted) -> Table:
     else:
         dimensions, values = _in_order(sheet, numbers, wanted, wanted.count)
     words = {each.name: list(each.words) for each in others if each.numbers is None and each.words is not None}
-    return Table(sheet.path, values, dimensions, ids, id_column, roles, ignored, words)
+    return Table(sheet.path, values, dimensions, sheet.has_names, ids, id_column, roles, ignored, words)
 
 
 def narrowed(table: Table, others: Sequence[Sheet]) -> Table:
@@ -154,8 +166,8 @@ def _in_order(
         return dimensions, _matrix(sheet, [by_name.get(name) for name in dimensions])
     if len(numbers) != count:
         raise RequestError(
-            f"`{sheet.path}` must have {count} columns of numbers, as the memory has; it has {len(numbers)}. `--columns` "
-            "and `--ignore` choose among them."
+            f"`{sheet.path}` must have {count} columns of numbers, as the memory has; it has {len(numbers)}. "
+            "`--columns` and `--ignore` choose among them."
         )
     return dimensions, _matrix(sheet, numbers)
 
@@ -198,6 +210,10 @@ def _entries(sheet: Sheet, name: str, role: str) -> list[str]:
 def _is_place(column: Column, sheet: Sheet) -> bool:
     """Whether the column is one of an array's, which are but counted."""
     return not sheet.has_names and column.name.isdigit()
+
+
+def _listed(names: str | None) -> tuple[str, ...]:
+    return () if names is None else tuple(each.strip() for each in names.split(",") if each.strip())
 
 
 def _spellings(names: Sequence[str]) -> list[str]:

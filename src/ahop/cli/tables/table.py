@@ -19,24 +19,24 @@ class Table:
 
     Attributes:
         values: (n, d), NaN where nothing was observed.
-        dimensions: the names of their columns; None if they have none.
+        dimensions: the names of their columns, as the memory has them; None if they have none.
+        has_names: whether the file has names for them.
         ids: what the rows are called; None if they are but counted.
         id_column: the column that says so.
         roles: by what they were asked for as, such as "group": the name of a column, and its entries.
         ignored: columns that are none of these, and why.
         words: columns of words among those.
-        notes: what was decided, in words.
     """
 
     path: Path
     values: NDArray[Any]
     dimensions: tuple[str, ...] | None
+    has_names: bool
     ids: list[Name] | None = None
     id_column: str | None = None
     roles: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     ignored: dict[str, str] = field(default_factory=dict)
     words: dict[str, list[str | None]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -66,7 +66,7 @@ class Table:
     def _numbers(self) -> str:
         count = self.values.shape[1]
         if self.dimensions is None:
-            return f"{count} columns of numbers without names"
+            return f"{count} columns of numbers{'' if self.has_names else ' without names'}"
         ends = self.dimensions if count < 3 else (self.dimensions[0], "...", self.dimensions[-1])
         return f"{count} columns of numbers ({', '.join(ends)})"
 
