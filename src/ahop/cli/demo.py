@@ -32,7 +32,10 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
     force: options.Force = False,
 ) -> None:
-    """Sixty rooms, and a phone that hears them badly: fit without labels, recall, explain, and a picture."""
+    """See all of it, with no data and no labels.
+
+    Sixty rooms, and a phone that hears them badly: fit, recall, explain, and a picture.
+    """
     if data is not None:
         _write_data(data, seed, force, talk)
         return

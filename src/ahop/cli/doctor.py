@@ -16,7 +16,10 @@ COMPILERS = ("c++", "g++", "clang++", "cl")
 
 
 def doctor(talk: Talk) -> None:
-    """Versions, kernels, extras, cores, and where data lies: what to send along with a question."""
+    """Tell what is installed, and which kernels run.
+
+    Versions, kernels, extras, cores, and where data lies: what to send along with a question.
+    """
     with talk.phase("loading torch"):
         found = {**_versions(), **_machine(), **_kernels(), **_folders()}
     extras = _extras()

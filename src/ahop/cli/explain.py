@@ -1,5 +1,6 @@
 """`ahop explain`: why a query is answered as it is."""
 
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,11 +11,12 @@ from ahop.cli import options
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import RequestError
-from ahop.cli.sources import is_store, load_memory, load_store, read_queries
+from ahop.cli.sources import is_store, labels_of, load_memory, load_store, read_queries
 from ahop.cli.tables.choosing import Wanted
 from ahop.cli.tables.writing import check_output, write_text
 from ahop.cli.talk import Talk, grid
 
+UNKNOWN = "unknown"
 PAGE = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n<body>{body}</body></html>\n'
 
 
@@ -35,7 +37,10 @@ def explain(
     ignore: options.Ignore = None,
     force: options.Force = False,
 ) -> None:
-    """What each column says for the answer, and against its rival; all together are the odds."""
+    """Say why one query is answered as it is.
+
+    What each column says for the answer, and against its rival; all together are the odds.
+    """
     check_picture(png, force)
     if html is not None:
         check_output(html, force, (".html", ".htm"))
@@ -49,9 +54,14 @@ def explain(
         raise RequestError(f"`--row` must lie in 0..{len(table) - 1}, as `{query}` has {len(table)} rows; got {place}.")
     groups = table.role("group")
     with talk.phase("explaining"):
+        labels = labels_of(asker)
         why = asker.explain(
-            table.values[place], against=_rival(asker, against), group=None if groups is None else groups[place]
+            table.values[place],
+            against=_rival(asker, labels, against),
+            group=None if groups is None else groups[place],
         )
+        if is_store(memory) and labels is not None:
+            why = replace(why, answer=labels.get(why.answer, why.answer), rival=labels.get(why.rival, why.rival))
     if html is not None:
         write_text(html, PAGE.format(title=escape(why.headline), body=why._repr_html_()), force)
     if png is not None:
@@ -74,19 +84,20 @@ def explain(
     )
 
 
-def _rival(asker: Any, against: str | None) -> object:
-    """As the memory calls it: words become whole numbers where labels are."""
-    labels = getattr(asker, "labels", None)
-    if against is None or (against == "unknown" and (labels is None or "unknown" not in labels)):
+def _rival(asker: Any, labels: dict[int, object] | None, against: str | None) -> object:
+    """As the memory calls it: by its label, of whatever type that is; a store by its number."""
+    known: dict[object, object] = {} if labels is None else {str(label): number for number, label in labels.items()}
+    if against is None or (against == UNKNOWN and against not in known):
         return against
     if labels is None:
         if not against.isdigit():
             raise RequestError(f"`--against` must be the row of a pattern, from 0, or `unknown`; got {against!r}.")
         return int(against)
-    found = next((label for label in labels.tolist() if str(label) == against), None)
-    if found is None:
-        raise RequestError(f"`--against` must be the name of a pattern, such as {labels[0]!r}; got {against!r}.")
-    return found
+    if against not in known:
+        some = next(iter(labels.values()))
+        raise RequestError(f"`--against` must be the name of a pattern, such as {some!r}; got {against!r}.")
+    number = known[against]
+    return number if getattr(asker, "labels", None) is None else asker.labels[number]
 
 
 def _seen(value: float | None) -> str:

@@ -43,7 +43,10 @@ def fit(
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     force: options.Force = False,
 ) -> None:
-    """Learn how copies get damaged, from pairs or from queries alone, and say in words what was found."""
+    """Learn how copies get damaged, and write a memory.
+
+    From pairs, whose origins are known, from queries alone, or from both; it says in words what was found.
+    """
     check_output(output, force, ENDINGS)
     if pairs is None and queries is None:
         raise RequestError("There is nothing to learn from: give `--pairs FILE`, or `--queries FILE` without origins.")

@@ -22,7 +22,8 @@ TAKEN = ("id", "pattern", LABEL)
 def index(
     talk: Talk,
     patterns: Annotated[
-        list[Path], typer.Argument(help="Tables of patterns; or one memory, whose own patterns are stored.")
+        list[Path],
+        typer.Argument(metavar="PATTERNS...", help="Tables of patterns; or one memory, whose own patterns are stored."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="A new folder for the store, such as rooms.lance.")],
     memory: Annotated[
@@ -32,7 +33,10 @@ def index(
     columns: options.Columns = None,
     ignore: options.Ignore = None,
 ) -> None:
-    """Make a store: patterns and what was learned, durable, versioned, larger than memory. Needs `ahop[store]`."""
+    """Make a store of patterns on the disk.
+
+    Patterns and what was learned: durable, versioned, larger than memory. Needs `ahop[store]`.
+    """
     from ahop._optional import lance
 
     if output.exists():

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ahop._frames import told
+from ahop._words import told
 from ahop.cli import options
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
@@ -17,14 +17,17 @@ from ahop.cli.talk import Talk, facts, grid
 
 def inspect(
     talk: Talk,
-    path: Annotated[Path, typer.Argument(help="A memory or a store.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A memory or a store.")],
     png: options.Picture = None,
     column: Annotated[
         str | None, typer.Option(help="The column that the picture shows; default the first.", metavar="COLUMN")
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """What is stored, what was learned, and what it says about unknown queries; with a picture if one is asked for."""
+    """Show what is in a memory or a store.
+
+    What is stored and what was learned, in words; and a picture of it, if one is asked for.
+    """
     check_picture(png, force)
     if is_store(path):
         if png is not None:

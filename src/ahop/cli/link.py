@@ -20,8 +20,10 @@ MEMORY = ".ahop"
 
 def link(
     talk: Talk,
-    left: Annotated[Path, typer.Argument(help="A table, or a memory that was fitted to it.")],
-    right: Annotated[Path, typer.Argument(help="A table whose rows are damaged copies of rows on the left.")],
+    left: Annotated[Path, typer.Argument(metavar="LEFT", help="A table, or a memory that was fitted to it.")],
+    right: Annotated[
+        Path, typer.Argument(metavar="RIGHT", help="A table whose rows are damaged copies of rows on the left.")
+    ],
     output: options.Answers = None,
     one_to_one: Annotated[
         bool, typer.Option("--one-to-one/--many", help="Whether a left row belongs to one right row at most.")
@@ -37,7 +39,10 @@ def link(
     ignore: options.Ignore = None,
     force: options.Force = False,
 ) -> None:
-    """Link two tables: all rows decide together, with a probability for each link and for those that have none."""
+    """Find the rows of two tables that belong together.
+
+    All rows decide together, with a probability for each link, and for rows that have none. Needs `ahop[link]`.
+    """
     if output is not None:
         check_table(output, force)
     if left.suffix == MEMORY or is_store(left):

@@ -5,9 +5,15 @@ from typing import Annotated
 
 import typer
 
-Patterns = Annotated[Path, typer.Argument(help="What is stored: CSV, Parquet, Feather, NPY or NPZ, one row each.")]
-Memory = Annotated[Path, typer.Argument(help="A memory that `ahop fit` wrote, or a store that `ahop index` made.")]
-Queries = Annotated[Path, typer.Argument(help="What is asked: one row each; empty cells were not observed.")]
+Patterns = Annotated[
+    Path, typer.Argument(metavar="PATTERNS", help="What is stored: CSV, Parquet, Feather, NPY or NPZ, one row each.")
+]
+Memory = Annotated[
+    Path, typer.Argument(metavar="MEMORY", help="A memory that `ahop fit` wrote, or a store that `ahop index` made.")
+]
+Queries = Annotated[
+    Path, typer.Argument(metavar="QUERIES", help="What is asked: one row each; empty cells were not observed.")
+]
 Id = Annotated[str | None, typer.Option(help="The column that names the rows. Decided if not given.", metavar="COLUMN")]
 Origin = Annotated[
     str | None,

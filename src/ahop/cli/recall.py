@@ -9,7 +9,7 @@ import typer
 from ahop.cli import options
 from ahop.cli.answers import SHOWN, Answers
 from ahop.cli.running import RequestError
-from ahop.cli.sources import LABEL, is_store, load_memory, load_store, read_pairs, read_queries
+from ahop.cli.sources import is_store, labels_of, load_memory, load_store, read_pairs, read_queries
 from ahop.cli.tables.choosing import Wanted
 from ahop.cli.tables.table import Table
 from ahop.cli.tables.writing import check_table, write_table
@@ -49,7 +49,10 @@ def recall(
     ignore: options.Ignore = None,
     force: options.Force = False,
 ) -> None:
-    """The stored patterns that each query most likely came from, and how sure that is."""
+    """Answer queries, and say how sure that is.
+
+    The stored patterns that each query most likely came from, best first.
+    """
     if output is not None:
         check_table(output, force)
     if held_out is not None and precision is None:
@@ -101,9 +104,8 @@ def _called(asker: Any, found: "Recall[Any]") -> Any:
         return found.labels
     indices = np.asarray(found.indices)
     names = indices.astype(object)
-    if LABEL in getattr(asker, "columns", ()):
-        rows = asker.rows()
-        label_of = dict(zip(rows.ids.tolist(), rows.metadata[LABEL].tolist(), strict=True))
+    label_of = labels_of(asker)
+    if label_of is not None:
         names = np.array([[label_of.get(each) for each in row] for row in indices.tolist()], dtype=object)
     names[indices < 0] = None
     return names.reshape(indices.shape)
@@ -159,6 +161,6 @@ def _check_groups(asker: Any, groups: list[str] | None, talk: Talk) -> None:
         talk.note(f"The memory knows {len(known)} groups: `--group COLUMN` says where each query comes from.")
     strange = sorted({each for each in groups or () if each not in set(known)})
     if strange:
-        from ahop._frames import told
+        from ahop._words import told
 
         talk.note(f"Groups that the memory has not learned by themselves: {told(strange)}.")

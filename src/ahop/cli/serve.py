@@ -14,7 +14,7 @@ from ahop.errors import MissingPackageError
 
 def serve(
     talk: Talk,
-    paths: Annotated[list[Path], typer.Argument(help="Memories and stores.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Memories and stores.")],
     host: Annotated[
         str, typer.Option(help="The address to listen at; others can reach what is not 127.0.0.1.")
     ] = "127.0.0.1",

@@ -51,6 +51,18 @@ def load_store(path: Path, talk: Talk) -> "Store":
         return open_store(path)
 
 
+def labels_of(memory: "AssociativeMemory | Store") -> dict[int, object] | None:
+    """What the patterns are called, by their number; None if they have no names."""
+    from ahop.memory import AssociativeMemory
+
+    if isinstance(memory, AssociativeMemory):
+        return None if memory.labels is None else dict(enumerate(memory.labels.tolist()))
+    if LABEL not in memory.columns:
+        return None
+    rows = memory.rows()
+    return dict(zip(rows.ids.tolist(), rows.metadata[LABEL].tolist(), strict=True))
+
+
 def _check_there(path: Path) -> None:
     if not path.exists():
         raise RequestError(f"`{path}` is not there.")

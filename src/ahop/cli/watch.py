@@ -36,7 +36,11 @@ def watch(
     ignore: options.Ignore = None,
     force: options.Force = False,
 ) -> None:
-    """How many answers are right, how many queries come from nowhere, and which columns have moved since the fit."""
+    """Tell, without labels, whether a memory is still right.
+
+    How many answers are right, how many queries come from no stored pattern, and which columns have moved since the
+    fit.
+    """
     check_picture(png, force)
     if is_store(memory):
         raise RequestError("A store keeps no queries of its fit: watch the memory that it was made of.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ahop._frames import told
+from ahop._words import told
 
 Name = str | int
 
