@@ -7,10 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ahop._words import told
 from ahop.errors import InvalidTypeError, InvalidValueError
 
-# So many names are told in an error.
-TOLD = 5
 NUMBERS = "fiub"
 
 
@@ -56,12 +55,6 @@ def numbers_of(frame: Any, name: str, dimensions: Sequence[str] | None = None) -
         )
     place = {each: where for where, each in enumerate(names)}
     return _table(frame, name, names, [place.get(each) for each in dimensions])
-
-
-def told(names: Sequence[object]) -> str:
-    """A few of the names, and how many more there are."""
-    more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
-    return ", ".join(repr(each) for each in names[:TOLD]) + more
 
 
 def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:
