@@ -33,12 +33,13 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _version(wanted: bool) -> bool:
     if wanted:
         import ahop
 
         typer.echo(f"ahop {ahop.__version__}")
         raise typer.Exit()
+    return wanted
 
 
 @app.callback()

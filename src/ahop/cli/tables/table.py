@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ahop._words import told
 
 Name = str | int
+# What eight bytes hold; larger numbers are words.
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,6 @@ class Table:
 
 def names_from(texts: Sequence[str]) -> list[Name]:
     """Whole numbers, if all are written as such; else words."""
-    if all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", text) for text in texts):
+    if all(re.fullmatch(r"0|-?[1-9][0-9]{0,18}", text) and SMALLEST <= int(text) <= LARGEST for text in texts):
         return [int(text) for text in texts]
     return list(texts)
