@@ -347,6 +347,7 @@ def test_watch_raises_an_alarm_where_something_moved(folder: Path) -> None:
     assert len(found["windows"]) == 2
     assert (folder / "watched.png").exists()
     assert run("ahop watch rooms.ahop later.csv --fail").code == 4
+    # Not held_out.csv: it happens to be one of the looks that raise a false alarm, as one in twenty may.
     assert run("ahop watch rooms.ahop scans.csv --fail --reference log.csv").code == 0
 
 

@@ -34,10 +34,20 @@ def test_importing_the_package_imports_no_optional_one() -> None:
         import numpy, torch
         before = set(sys.modules)
         import ahop
+        ahop.AssociativeMemory, ahop.load, ahop.fit  # everything loads when it is asked for
         print(*sorted({name.split(".")[0] for name in set(sys.modules) - before}))
     """)
     assert "ahop" in imported.split()
     assert set(imported.split()).isdisjoint(banned.split())
+
+
+def test_importing_the_package_does_not_wait_for_torch() -> None:
+    assert run("import ahop, sys; print(ahop.__version__.count('.'), 'torch' in sys.modules)") == "2 False"
+
+
+def test_a_name_that_is_not_there_is_told() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = ahop.nothing
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
@@ -51,6 +61,7 @@ def test_importing_the_package_is_quick_once_torch_is_there() -> None:
         import numpy, torch
         started = time.process_time()
         import ahop
+        ahop.AssociativeMemory, ahop.load
         print(time.process_time() - started)
     """
     assert min(float(run(script)) for _ in range(3)) < 0.3
