@@ -33,6 +33,14 @@ def parquet() -> ModuleType:
     return _module("pyarrow.parquet", "pylance", "store")
 
 
+def arrow_files() -> ModuleType:
+    """`pyarrow` with its parts for Parquet and Feather files."""
+    _module("pyarrow.parquet", "pyarrow", "tables")
+    _module("pyarrow.feather", "pyarrow", "tables")
+    _module("pyarrow.compute", "pyarrow", "tables")
+    return _module("pyarrow", "pyarrow", "tables")
+
+
 def psycopg() -> ModuleType:
     """`psycopg`, for PostgreSQL."""
     _module("psycopg.sql", "psycopg", "pg")

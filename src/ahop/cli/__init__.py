@@ -1,7 +1,6 @@
 """The command line `ahop`. It needs `pip install "ahop[cli]"`."""
 
 import sys
-from importlib import import_module
 
 NEEDED = ("typer", "rich")
 USAGE = 2
@@ -10,11 +9,10 @@ USAGE = 2
 def main() -> None:
     """What the console script `ahop` runs."""
     try:
-        for name in NEEDED:
-            import_module(name)
-    except ImportError:
+        from ahop.cli.app import app
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in NEEDED:
+            raise
         print('The command line needs two more packages: pip install "ahop[cli]"', file=sys.stderr)
         raise SystemExit(USAGE) from None
-    from ahop.cli.app import app
-
     app(prog_name="ahop")

@@ -1,6 +1,5 @@
 """`ahop demo`: all of it, with no data and no labels."""
 
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from ahop.cli.pictures import canvas, check_picture, save_picture
 from ahop.cli.running import RequestError
 from ahop.cli.tables.writing import check_output, write_table
 from ahop.cli.talk import Talk, grid
+from ahop.errors import MissingPackageError
 
 if TYPE_CHECKING:
     from ahop.explanation import Explanation
@@ -95,12 +95,14 @@ def _telling(found: Any, plain: Any, rooms: Any) -> int:
 
 def _drawn(before: float, right: float, why: "Explanation", png: Path | None, force: bool) -> str | None:
     """Where the picture is; None if there is nothing to draw with."""
-    if png is None and find_spec("matplotlib") is None:
+    try:
+        pyplot = canvas()
+    except MissingPackageError:
         return None
     from ahop.plots.waterfall import WaterfallDisplay
 
     path = _free_name() if png is None else png
-    figure, (left, middle) = canvas().subplots(
+    figure, (left, middle) = pyplot.subplots(
         1, 2, figsize=(11, 4.6), width_ratios=(1, 2.2), layout="constrained", gridspec_kw={"wspace": 0.06}
     )
     bars = left.bar(["nearest room", "ahop,\nwithout labels"], [100 * before, 100 * right], color=[BEFORE, AFTER])

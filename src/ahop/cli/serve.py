@@ -1,9 +1,7 @@
 """`ahop serve`: answers over HTTP."""
 
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,19 +9,41 @@ from ahop.cli.running import RequestError
 from ahop.cli.talk import Talk
 from ahop.errors import MissingPackageError
 
+LOOPBACK = "127.0.0.1"
+
 
 def serve(
     talk: Talk,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Memories and stores.")],
-    host: Annotated[
-        str, typer.Option(help="The address to listen at; others can reach what is not 127.0.0.1.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at.")] = 8000,
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Memories and stores; NAME=PATH to name them.")],
+    host: Annotated[str, typer.Option(help="Where to listen; others than the loopback need a key.")] = LOOPBACK,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for one that is free.")] = 8000,
+    keys: Annotated[
+        Path | None, typer.Option(help="A JSON file of keys; or set AHOP_KEY to the secret of one.", metavar="FILE")
+    ] = None,
+    review: Annotated[int, typer.Option(min=0, help="Keep so many doubtful answers, with their queries.")] = 0,
 ) -> None:
-    """Answer over HTTP, with a page to look at."""
-    for path in paths:
-        if "://" not in str(path) and not path.exists():
+    """Answer over HTTP, with a page to look at.
+
+    Needs `ahop[serve]`.
+    """
+    given = [_named(each) for each in paths]
+    for _, path in given:
+        if "://" not in path and not Path(path).exists():
             raise RequestError(f"`{path}` is not there.")
-    if find_spec("ahop.service") is None:
+    if any(name for name, _ in given) and not all(name for name, _ in given):
+        raise RequestError("Name all of them, as NAME=PATH, or none.")
+    with talk.phase("loading"):
+        import ahop
+
+        service: Any = getattr(ahop, "service", None)
+    if service is None:
         raise MissingPackageError("This release has no service. `ahop recall` answers files.")
-    import_module("ahop.service").run([str(path) for path in paths], host=host, port=port)
+    options = service.Options(keys=() if keys is None else tuple(service.read_keys(keys)), review=review)
+    served = dict(given) if given[0][0] else [path for _, path in given]
+    service.run(served, host=host, port=port, options=options)
+
+
+def _named(path: str) -> tuple[str, str]:
+    """The name before the first `=`, empty if there is none, and the path."""
+    name, mark, rest = path.partition("=")
+    return (name, rest) if mark else ("", path)

@@ -28,10 +28,10 @@ def load_memory(path: Path, talk: Talk) -> "AssociativeMemory":
         return load_store(path, talk).memory()
     _check_there(path)
     with talk.phase(f"loading {path.name}"):
-        from ahop.saving.load import load
+        from ahop.saving.load import load as read_memory
 
         try:
-            return load(path)
+            return read_memory(path)
         except FileFormatError as error:
             from ahop.cli.tables.reading import READERS
 

@@ -21,13 +21,14 @@ def parse_npz(content: bytes, where: str, names: tuple[str, ...], limit: int) ->
         if name in names:
             if member.size > limit:
                 raise FileFormatError(f"`{where}`: `{name}` has {member.size} bytes; at most {limit} were expected.")
-            found[name] = _parse_npy(member.read(), f"{where}: {member.name}")
+            found[name] = parse_npy(member.read(), f"{where}: {member.name}")
     if len(found) < len(names):
         raise FileFormatError(f"`{where}` must hold the arrays {', '.join(names)}; got {', '.join(found) or 'none'}.")
     return found
 
 
-def _parse_npy(content: bytes, where: str) -> NDArray[Any]:
+def parse_npy(content: bytes, where: str, kinds: str = "fiu") -> NDArray[Any]:
+    """One array of these kinds of dtypes."""
     stream = BytesIO(content)
     try:
         version = np.lib.format.read_magic(stream)
@@ -36,9 +37,9 @@ def _parse_npy(content: bytes, where: str) -> NDArray[Any]:
     except (ValueError, KeyError, TypeError, SyntaxError, EOFError, RecursionError) as error:
         raise FileFormatError(f"`{where}` is no array that numpy saved: {error}.") from error
     start = stream.tell()
-    if dtype.kind not in "fiu" or len(content) != start + prod(shape) * dtype.itemsize:
+    if dtype.kind not in kinds or len(content) != start + prod(shape) * dtype.itemsize:
         raise FileFormatError(
-            f"`{where}` must hold plain numbers that fill its shape; got {shape} of {dtype} in {len(content)} bytes."
+            f"`{where}` must hold plain values that fill its shape; got {shape} of {dtype} in {len(content)} bytes."
         )
     flat = np.frombuffer(content, dtype, offset=start)
     return flat.reshape(shape, order="F" if fortran else "C").copy()

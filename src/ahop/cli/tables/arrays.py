@@ -1,5 +1,6 @@
 """NPY and NPZ: arrays that numpy saved, read without pickle; shapes are compared with the file before room is taken."""
 
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
@@ -11,15 +12,13 @@ from ahop._free_memory import check_free_memory
 from ahop.cli.tables.columns import Column, Sheet
 from ahop.errors import FileFormatError
 
-NUMBERS = "fiub"
+NUMBERS, KINDS = "fiub", "fiubU"
 
 
 def read_npy(path: Path, keep: Iterable[str]) -> Sheet:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)  # a shape that the file cannot fill is refused here
-    except (ValueError, EOFError, OSError, SyntaxError) as error:
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
+        array = np.lib.format.open_memmap(path, mode="r")  # refuses objects, and a shape that the file cannot fill
+    except (ValueError, EOFError, SyntaxError) as error:
         raise FileFormatError(f"`{path}` is no array of numbers that numpy saved: {error}") from error
     if array.dtype.names is not None:
         return _named({name: array[name] for name in array.dtype.names}, path)
@@ -28,13 +27,17 @@ def read_npy(path: Path, keep: Iterable[str]) -> Sheet:
 
 def read_npz(path: Path, keep: Iterable[str]) -> Sheet:
     """One array with two axes; those with one axis, as long as it, are columns beside it."""
+    from ahop.datasets._npz import parse_npy
+
     try:
         with ZipFile(path) as archive:
             check_free_memory(2 * sum(each.file_size for each in archive.infolist()), f"`{path}`, unpacked,")
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except (ValueError, EOFError, BadZipFile, SyntaxError, KeyError) as error:
-        raise FileFormatError(f"`{path}` holds no arrays of numbers that numpy saved: {error}") from error
+            found = {
+                each.filename.removesuffix(".npy"): parse_npy(archive.read(each), f"{path}: {each.filename}", KINDS)
+                for each in archive.infolist()
+            }
+    except (BadZipFile, NotImplementedError, RuntimeError, zlib.error) as error:
+        raise FileFormatError(f"`{path}` holds no arrays that numpy saved: {error}") from error
     tables = [name for name, array in found.items() if array.ndim == 2]
     beside = {name: array for name, array in found.items() if array.ndim == 1}
     if not tables and beside:

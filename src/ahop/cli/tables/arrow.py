@@ -1,51 +1,39 @@
-"""Parquet, Feather and Arrow files; they need pyarrow."""
+"""Parquet, Feather and Arrow files; they need pyarrow, the extra `tables`."""
 
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahop._free_memory import check_free_memory
+from ahop._optional import arrow_files
 from ahop.cli.tables.columns import Column, Sheet, check_names
-from ahop.errors import FileFormatError, MissingPackageError
+from ahop.errors import FileFormatError
 
 # Compressed files grow: by more than this nobody's numbers do.
 MOST_GROWTH = 3
 
 
-def pyarrow(part: str) -> ModuleType:
-    """A part of pyarrow, such as `parquet`."""
-    try:
-        import_module("pyarrow")
-        return import_module(f"pyarrow.{part}")
-    except ImportError as error:
-        raise MissingPackageError(
-            "Parquet, Feather and Arrow files need pyarrow: `pip install pyarrow`. CSV and NPY need nothing."
-        ) from error
-
-
 def read_parquet(path: Path, keep: Iterable[str]) -> Sheet:
-    parquet, lib = pyarrow("parquet"), pyarrow("lib")
+    arrow = arrow_files()
     try:
-        with parquet.ParquetFile(path) as file:
+        with arrow.parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(place) for place in range(file.metadata.num_row_groups)]
             size = max(sum(group.total_byte_size for group in groups), path.stat().st_size)
             check_free_memory(MOST_GROWTH * size, f"`{path}`, unpacked,")
             return _sheet(path, file.read(), frozenset(keep))
-    except lib.ArrowException as error:
+    except arrow.ArrowException as error:
         raise FileFormatError(f"`{path}` is no Parquet file that can be read: {error}") from error
 
 
 def read_feather(path: Path, keep: Iterable[str]) -> Sheet:
-    feather, lib = pyarrow("feather"), pyarrow("lib")
+    arrow = arrow_files()
     check_free_memory(MOST_GROWTH * path.stat().st_size, f"`{path}`, unpacked,")
     try:
-        return _sheet(path, feather.read_table(path, memory_map=False), frozenset(keep))
-    except lib.ArrowException as error:
+        return _sheet(path, arrow.feather.read_table(path, memory_map=False), frozenset(keep))
+    except arrow.ArrowException as error:
         raise FileFormatError(f"`{path}` is no Feather or Arrow file that can be read: {error}") from error
 
 
@@ -62,7 +50,7 @@ def _sheet(path: Path, table: Any, keep: frozenset[str]) -> Sheet:
 
 
 def _column(name: str, values: Any, keep: frozenset[str]) -> Column:
-    types, kind = pyarrow("types"), values.type
+    types, kind = arrow_files().types, values.type
     if types.is_dictionary(kind):
         values, kind = values.cast(kind.value_type), kind.value_type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind):
@@ -82,15 +70,15 @@ def _column(name: str, values: Any, keep: frozenset[str]) -> Column:
 
 def _lists(name: str, values: Any) -> dict[str, Column]:
     """A column of lists of numbers, all of one length, such as embeddings, as a column for each place."""
-    types, kind = pyarrow("types"), values.type
+    types, kind = arrow_files().types, values.type
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     if not is_list or values.null_count or not len(values):
         return {}
     of = kind.value_type
-    lengths = pyarrow("compute").list_value_length(values).unique().to_pylist()
+    lengths = arrow_files().compute.list_value_length(values).unique().to_pylist()
     if len(lengths) != 1 or not lengths[0] or not (types.is_floating(of) or types.is_integer(of)):
         return {}
-    table = _numbers(pyarrow("compute").list_flatten(values)).reshape(len(values), lengths[0])
+    table = _numbers(arrow_files().compute.list_flatten(values)).reshape(len(values), lengths[0])
     names = [f"{name}_{place}" for place in range(lengths[0])]
     return {each: Column(each, table[:, place]) for place, each in enumerate(names)}
 
@@ -98,5 +86,5 @@ def _lists(name: str, values: Any) -> dict[str, Column]:
 def _numbers(values: Any) -> NDArray[Any]:
     """Floating-point numbers as they are, all others as doubles; NaN for what is null."""
     is_single = str(values.type) in ("float", "halffloat")
-    kind = pyarrow("lib").float32() if is_single else pyarrow("lib").float64()
+    kind = arrow_files().float32() if is_single else arrow_files().float64()
     return np.array(values.cast(kind, safe=False).to_numpy(zero_copy_only=False))

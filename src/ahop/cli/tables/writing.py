@@ -10,8 +10,8 @@ from typing import IO, Any
 import numpy as np
 
 from ahop._files import replacing
+from ahop._optional import arrow_files
 from ahop.cli.running import RequestError
-from ahop.cli.tables.arrow import pyarrow
 from ahop.cli.talk import plain
 
 Columns = Mapping[str, Sequence[Any]]
@@ -33,7 +33,7 @@ def check_table(path: Path, force: bool) -> None:
     """The same for a table."""
     check_output(path, force, tuple(WRITERS))
     if path.suffix.lower() in (".parquet", ".feather", ".arrow"):
-        pyarrow("lib")
+        arrow_files()
 
 
 @contextmanager
@@ -71,7 +71,7 @@ def _write_json(file: IO[bytes], columns: Columns) -> None:
 
 
 def _arrow_table(columns: Columns) -> Any:
-    return pyarrow("lib").table({name: _one_kind(plain(values)) for name, values in columns.items()})
+    return arrow_files().table({name: _one_kind(plain(values)) for name, values in columns.items()})
 
 
 def _one_kind(values: list[Any]) -> list[Any]:
@@ -81,11 +81,11 @@ def _one_kind(values: list[Any]) -> list[Any]:
 
 
 def _write_parquet(file: IO[bytes], columns: Columns) -> None:
-    pyarrow("parquet").write_table(_arrow_table(columns), file)
+    arrow_files().parquet.write_table(_arrow_table(columns), file)
 
 
 def _write_feather(file: IO[bytes], columns: Columns) -> None:
-    pyarrow("feather").write_feather(_arrow_table(columns), file)
+    arrow_files().feather.write_feather(_arrow_table(columns), file)
 
 
 def _arrays(columns: Columns) -> dict[str, Any]:
