@@ -171,7 +171,7 @@ def test_every_flag_is_an_environment_variable(function: Callable[..., None]) ->
         "AHOP_QUIET",
         "AHOP_DEBUG",
     }
-    assert wanted == set(re.findall(r"AHOP_\w+", text))
+    assert wanted <= set(re.findall(r"AHOP_\w+", text))
 
 
 def test_a_variable_stands_for_its_flag_and_a_flag_goes_before_it(folder: Path) -> None:

@@ -39,7 +39,7 @@ def parse_npy(content: bytes, where: str, kinds: str = "fiu") -> NDArray[Any]:
     start = stream.tell()
     if dtype.kind not in kinds or len(content) != start + prod(shape) * dtype.itemsize:
         raise FileFormatError(
-            f"`{where}` must hold plain values that fill its shape; got {shape} of {dtype} in {len(content)} bytes."
+            f"`{where}` must hold plain numbers that fill its shape; got {shape} of {dtype} in {len(content)} bytes."
         )
     flat = np.frombuffer(content, dtype, offset=start)
     return flat.reshape(shape, order="F" if fortran else "C").copy()
