@@ -427,6 +427,10 @@ def test_semicolons_and_decimal_commas_are_understood(tmp_path: Path) -> None:
     assert found.values.tolist() == [[3.5, 2], [-0.25, 1]]
 
 
+def test_true_and_false_are_numbers(tmp_path: Path) -> None:
+    assert table(tmp_path, "id,a,b\n1,True,1\n2,false,\n").values[:, 0].tolist() == [1, 0]
+
+
 def test_a_table_without_names_is_an_array(tmp_path: Path) -> None:
     found = table(tmp_path, "1,2,3\n4,5,6\n")
     assert found.dimensions is None

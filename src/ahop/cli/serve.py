@@ -22,7 +22,7 @@ def serve(
     ] = None,
     review: Annotated[int, typer.Option(min=0, help="Keep so many doubtful answers, with their queries.")] = 0,
 ) -> None:
-    """Answer over HTTP, with a page to look at.
+    """Answer over HTTP, until it is told to end.
 
     Needs `ahop[serve]`.
     """

@@ -16,6 +16,7 @@ from ahop.cli.tables.columns import Column, Sheet, check_names
 from ahop.errors import FileFormatError
 
 DELIMITERS = ",;\t|"
+SIDES = {"true": 1.0, "false": 0.0}
 GAPS = frozenset(("", "na", "n/a", "nan", "null", "none", "nil", "-", "?", "<na>"))
 BLOCK = 4096
 # A number of at least two characters and a comma becomes eight bytes; a block and its text come on top.
@@ -116,7 +117,7 @@ class _Building:
             self._numbers = None
             self._kind = f"words, such as {words[0][:LONGEST_NAME]!r}"
             return
-        self.has_commas = True
+        self.has_commas = self.has_commas or any("," in cell for cell in cells)
         self._numbers.append(np.array(found, dtype=np.float64))
 
     def column(self) -> Column:
@@ -126,9 +127,9 @@ class _Building:
 
 def _number(cell: str, delimiter: str) -> float | None:
     """NaN for a gap, None for words; where semicolons part cells, a comma may be the decimal mark."""
-    stripped = cell.strip()
-    if stripped.lower() in GAPS:
-        return float("nan")
+    stripped, small = cell.strip(), cell.strip().lower()
+    if small in GAPS or small in SIDES:
+        return SIDES.get(small, float("nan"))
     try:
         return float(stripped.replace(",", ".") if delimiter == ";" else stripped)
     except ValueError:

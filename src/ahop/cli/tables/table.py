@@ -56,7 +56,8 @@ class Table:
         """What was decided about the columns."""
         parts = [f"{self.path.name}: {len(self)} rows, {self._numbers()}"]
         if self.id_column is not None:
-            parts.append(f"the rows are named by {self.id_column!r}")
+            named = repr(self.id_column) if self.id_column else "the column without a name"
+            parts.append(f"the rows are named by {named}")
         parts += [f"{column!r} is the {role}" for role, (column, _) in self.roles.items()]
         by_reason: dict[str, list[str]] = {}
         for name, why in self.ignored.items():
