@@ -112,6 +112,7 @@ def _drawn(before: float, right: float, why: "Explanation", png: Path | None, fo
     for side in ("top", "right", "left"):
         left.spines[side].set_visible(False)
     WaterfallDisplay.from_explanation(why).plot(middle)
+    figure.suptitle(f"A phone that hears rooms badly: learned from {SCANS} scans, without a label", x=0.01, ha="left")
     save_picture(path, figure, force)
     return str(path)
 

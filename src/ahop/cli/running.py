@@ -60,7 +60,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:
             raise
         except KeyboardInterrupt:
-            raise typer.Exit(_told("Interrupted; nothing was written.", INTERRUPTED)) from None
+            raise typer.Exit(_told("Interrupted; no file is half written.", INTERRUPTED)) from None
         except Exception as error:
             if debug:
                 traceback.print_exc()
