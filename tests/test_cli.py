@@ -518,6 +518,7 @@ def test_a_file_of_noise_is_refused_in_one_line(folder: Path, ending: str) -> No
         ("recall rooms.ahop scans.csv -o answers.doc", "must end in"),
         ("fit rooms.csv -o new.ahop", "--pairs FILE"),
         ("fit rooms.csv --pairs log.csv -o new.ahop", "--origin COLUMN"),
+        ("fit rooms.csv --queries log.csv --group device -o new.ahop", "no column 'device' for `--group`"),
         ("fit rooms.csv --pairs log.csv --origin scan -o new.ahop", "stored patterns"),
         ("fit rooms.csv --pairs pairs.csv --similarity other -o new.ahop", "must be one of"),
         ("explain rooms.ahop scans.csv --row 100", "0..99"),

@@ -50,8 +50,6 @@ def fit(
     check_output(output, force, ENDINGS)
     if pairs is None and queries is None:
         raise RequestError("There is nothing to learn from: give `--pairs FILE`, or `--queries FILE` without origins.")
-    if group is not None and queries is not None:
-        raise RequestError("`--group` goes with `--pairs` alone: leave `--queries` out.")
     wanted = Wanted.by(id, columns, ignore)
     sheet = opened(patterns, wanted, talk)
     asked = Wanted.by(origin=origin or ORIGIN, group=group)
@@ -59,13 +57,18 @@ def fit(
     table = told_of(narrowed(choose(sheet, wanted), list(sheets.values())), sheet, talk)
     memory = memory_of(table, talk)
     given: dict[str, Any] = {}
+    of_group = {} if group is None else {"group": group}
+    groups: list[str] = []  # of the pairs, then of the queries
     if pairs is not None:
-        roles = {"origin": _origin(sheets[pairs], origin, table.id_column), **({"group": group} if group else {})}
+        roles = {"origin": _origin(sheets[pairs], origin, table.id_column), **of_group}
         copies = _asked(sheets[pairs], table, roles, talk)
         given["pairs"] = origins_of(copies.role("origin") or [], table.ids, len(table), pairs), copies.values
-        given["groups"] = copies.role("group")
+        groups += copies.role("group") or []
     if queries is not None:
-        given["queries"] = _asked(sheets[queries], table, {}, talk).values
+        log = _asked(sheets[queries], table, of_group, talk)
+        given["queries"] = log.values
+        groups += log.role("group") or []
+    given["groups"] = groups or None
     from ahop.fitting.fit import fit as learn
 
     names = [each.strip() for each in similarity.split(",")]
