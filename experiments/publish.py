@@ -52,7 +52,7 @@ COLUMNS: dict[str, list[str]] = {
         *("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "blended", "bayes_blend"),
         *("seconds", "chosen"),
     ],
-    "unlabelled_scale": ["count", "looked_at", "accuracy", "plain", "seconds"],
+    "unlabelled_scale": ["count", "accuracy", "plain", "seconds"],
     "never_worse": ["setting", "queries", "accuracy", "labelled", "plain", "blended", "seconds", "chosen"],
     "wifi_unlabelled": ["phone", "model", "top1", "error_m", "chosen"],
     "watching": [

@@ -8,6 +8,7 @@ from torch import Tensor
 
 import ahop
 from ahop.errors import InvalidTypeError, ShapeError
+from ahop.fitting import origins
 from ahop.fitting.contrast import contrast, drawn_origins
 from ahop.fitting.origins import infer_origins
 from ahop.fitting.silence import silence_tells
@@ -190,3 +191,13 @@ def test_gaps_say_something_if_queries_have_them_where_patterns_do() -> None:
     assert not silence_tells(patterns, by_chance)
     assert not silence_tells(patterns.nan_to_num(0), queries)
     assert not silence_tells(patterns, queries[:1])
+
+
+@pytest.mark.slow
+def test_of_many_patterns_those_that_are_near_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns, pairs = damaged(count=5000, queries=256)
+    test = ahop.MixedVariant(0.3, 0.3, 0.4, seed=0).sample(patterns, 500, 77)
+    near = ahop.fit(patterns, queries=pairs.queries, similarity="mixture", progress=False)
+    monkeypatch.setattr(origins, "MANY_PATTERNS", 5000)
+    exhaustive = ahop.fit(patterns, queries=pairs.queries, similarity="mixture", progress=False)
+    assert hits(near, test) >= hits(exhaustive, test) - 0.01

@@ -3,7 +3,6 @@
 import time
 
 import ahop
-from ahop.fitting import origins
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
 from experiments.support.settings import seed_of_test
@@ -11,19 +10,10 @@ from experiments.support.unlabelled import first_answers, seed_of_log
 
 COUNTS, QUICK_COUNTS = (20_000, 200_000), (5_000, 20_000)
 QUERIES, TESTED = 512, 1000
-# Where every pattern may be the origin, this many are looked at as well as more.
-EXHAUSTIVE_TO = 20_000
-NEAR, ALL = "near patterns", "all patterns"
 
 
 def cells(seeds: int, quick: bool) -> list[Row]:
-    return [
-        {"count": count, "looked_at": looked_at, "seed": seed}
-        for seed in range(seeds)
-        for count in (QUICK_COUNTS if quick else COUNTS)
-        for looked_at in (NEAR, ALL)
-        if not (looked_at == ALL and (count > EXHAUSTIVE_TO or quick))
-    ]
+    return [{"count": count, "seed": seed} for seed in range(seeds) for count in (QUICK_COUNTS if quick else COUNTS)]
 
 
 def run(cell: Row, quick: bool) -> list[Row]:
@@ -32,13 +22,9 @@ def run(cell: Row, quick: bool) -> list[Row]:
     variant = ahop.MixedVariant(0.4, 0.4, 0.4, seed=seed)
     queries = variant.sample(patterns, QUERIES, seed_of_log(seed)).queries
     test = variant.sample(patterns, 200 if quick else TESTED, seed_of_test(seed))
-    few = origins.MANY_PATTERNS
-    if cell["looked_at"] == ALL:
-        origins.MANY_PATTERNS = count
     started = time.process_time()
     memory = ahop.fit(patterns, queries=queries, seed=seed, progress=False)
     seconds = time.process_time() - started
-    origins.MANY_PATTERNS = few
     plain = ahop.AssociativeMemory(patterns, ahop.EuclideanSimilarity())
     return [{**cell, "accuracy": first_answers(memory, test), "plain": first_answers(plain, test), "seconds": seconds}]
 
@@ -49,11 +35,10 @@ EXPERIMENT = Experiment(
     seeds=5,
     cells=cells,
     run=run,
-    keys=("count", "looked_at"),
+    keys=("count",),
     metrics=("accuracy", "plain", "seconds"),
     notes=(
-        "*near patterns* is what `fit` does: of many patterns, those that are near to a query by distance may be its "
-        "origin; *all patterns* leaves none out. *accuracy* counts the first answer of 1000 queries a seed, *plain* of "
+        "Of many patterns, those that are near to a query by distance may be its origin. *accuracy* counts the first answer of 1000 queries a seed, *plain* of "
         "the Euclidean metric. *seconds* are of one processor."
     ),
 )
