@@ -195,9 +195,9 @@ def test_gaps_say_something_if_queries_have_them_where_patterns_do() -> None:
 
 @pytest.mark.slow
 def test_of_many_patterns_those_that_are_near_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    patterns, pairs = damaged(count=5000, queries=256)
+    patterns, pairs = damaged(count=4200, queries=128)
     test = ahop.MixedVariant(0.3, 0.3, 0.4, seed=0).sample(patterns, 500, 77)
     near = ahop.fit(patterns, queries=pairs.queries, similarity="mixture", progress=False)
-    monkeypatch.setattr(origins, "MANY_PATTERNS", 5000)
+    monkeypatch.setattr(origins, "MANY_PATTERNS", 4200)
     exhaustive = ahop.fit(patterns, queries=pairs.queries, similarity="mixture", progress=False)
     assert hits(near, test) >= hits(exhaustive, test) - 0.01

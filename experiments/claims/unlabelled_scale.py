@@ -38,7 +38,7 @@ EXPERIMENT = Experiment(
     keys=("count",),
     metrics=("accuracy", "plain", "seconds"),
     notes=(
-        "Of many patterns, those that are near to a query by distance may be its origin. *accuracy* counts the first answer of 1000 queries a seed, *plain* of "
-        "the Euclidean metric. *seconds* are of one processor."
+        "Of many patterns, those that are near to a query by distance may be its origin. *accuracy* counts the first "
+        "answer of 1000 queries a seed, *plain* of the Euclidean metric. *seconds* are of one processor."
     ),
 )
