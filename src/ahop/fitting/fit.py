@@ -184,7 +184,7 @@ def _learn_unlabeled(
     queries: RowsLike,
     labeled: Pairs | None,
     wanted: list[Candidate],
-    only_suitable: bool,
+    may_hear: bool,
     groups: Sequence[object] | None,
     seed: int,
     progress: bool,
@@ -200,7 +200,7 @@ def _learn_unlabeled(
             bar.set_postfix_str(text)
             bar.update()
 
-        found = learn_unlabeled(patterns, asked, labeled, wanted, seed, told, only_suitable)
+        found = learn_unlabeled(patterns, asked, labeled, wanted, seed, told, may_hear)
         fixed = Candidate(found.name, lambda training: found.similarity, is_fixed=True)
         choice = _calibrated(patterns, found.calibrating, fixed, seed, bar)
         is_checked = labels >= TELLING

@@ -7,8 +7,9 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from ahop.fitting.candidates import Candidate, suitable
+from ahop.fitting.candidates import Candidate
 from ahop.fitting.contrast import contrast, drawn_origins
+from ahop.fitting.heard import HEARD, learn_heard
 from ahop.fitting.mixture import Form, MixtureFit
 from ahop.fitting.origins import DISTANCES, Inference, OriginProblem, SoftPairs, infer_origins
 from ahop.fitting.posterior import behind
@@ -21,8 +22,7 @@ Told: TypeAlias = Callable[[str], None]
 
 # What is tried if nobody says otherwise. One is the plain metric, which must be beaten; where gaps tell, another one.
 PLAIN, MIXTURE = "euclidean", "mixture"
-HEARD = ("heard_sorensen", "powed_sorensen", "heard_cosine", "powed_cosine")
-TRIED = (PLAIN, "manhattan", "debiased", "mixture", *HEARD)
+TRIED = (PLAIN, "manhattan", "debiased", MIXTURE)
 # Queries that are learned from: more would take longer, and teach little more.
 MOST_QUERIES = 2048
 # Fewer queries are judged in two halves, each by what was learned from the other; of more, one half is enough.
@@ -95,35 +95,40 @@ def learn_unlabeled(
     wanted: Sequence[Candidate],
     seed: int,
     told: Told = lambda text: None,
-    only_suitable: bool = False,
+    may_hear: bool = False,
 ) -> Unlabeled:
     """The similarity under which halves of held-out queries tell most; the plain one, unless it is clearly beaten.
 
     Args:
         labeled: pairs whose origins are known, which count fully.
         wanted: what to choose among.
-        only_suitable: those of them that suit the queries.
+        may_hear: try metrics of strengths too, where gaps tell that nothing was heard.
     """
     if len(queries) > MOST_QUERIES:
         queries = queries[torch.arange(MOST_QUERIES, device=queries.device) * len(queries) // MOST_QUERIES]
+    hears = may_hear and silence_tells(patterns, queries)
+    metric = HEARD if hears else PLAIN
     judged: dict[str, list[Tensor]] = {}
     for known, asked in _halves(queries, seed):
         problem = OriginProblem(patterns, known, labeled)
         inference = infer_origins(patterns, known, labeled, told)
-        taught = _taught(problem, inference)
-        if only_suitable:
-            wanted = suitable(wanted, taught[INFERRED])
-        for name, similarity in _learned(wanted, taught).items():
+        learned = _learned(wanted, _taught(problem, inference))
+        if hears:
+            learned[HEARD] = learn_heard(patterns, known)
+        for name, similarity in learned.items():
             told(f"judge {name}")
             judged.setdefault(name, []).append(_judge(similarity, patterns, asked, known, labeled))
-    metric = HEARD[0] if HEARD[0] in judged and silence_tells(patterns, queries) else PLAIN
     judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()}, metric)
     chosen = _preferred(judgments, metric)
     told("fit to all queries")
     problem = OriginProblem(patterns, queries, labeled)
     inference = problem.settle(inference.mixture, unknown=inference.unknown)
     taught = _taught(problem, inference)
-    similarity = _learned([each for each in wanted if each.name == chosen.removesuffix(BY_DISTANCE)], taught)[chosen]
+    similarity = (
+        learn_heard(patterns, queries)
+        if chosen == HEARD
+        else _learned([each for each in wanted if each.name == chosen.removesuffix(BY_DISTANCE)], taught)[chosen]
+    )
     training = taught[BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED]
     told("probabilities")
     calibrating = _calibrating(chosen, similarity, inference, patterns, queries, seed)
