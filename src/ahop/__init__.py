@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ahop import (
+        client,
         cluster,
         compat,
         criteria,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         reference,
         report,
         separations,
+        service,
         similarities,
         stores,
         transforms,
@@ -78,6 +80,7 @@ __all__ = [
     "Softmax",
     "adapt",
     "capacity",
+    "client",
     "cluster",
     "compat",
     "create_store",
@@ -109,6 +112,7 @@ __all__ = [
     "reference",
     "report",
     "separations",
+    "service",
     "similarities",
     "stores",
     "transforms",

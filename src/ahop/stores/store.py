@@ -111,6 +111,10 @@ class Store:
         """The parts that the table is stored in, for those who share the work."""
         return [int(each.fragment_id) for each in self._table.get_fragments()]
 
+    def tombstones(self) -> int:
+        """Rows that were removed and still lie in the files; `compact` takes them out."""
+        return sum(int(each.num_deletions) for each in self._table.get_fragments())
+
     def rows(self, fragments: Sequence[int] | None = None) -> Rows:
         """The patterns of the table, or of some of its parts, with their numbers and metadata."""
         self._verify()

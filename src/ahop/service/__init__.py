@@ -1,0 +1,23 @@
+"""Memories and stores over HTTP, in one process: recall, feedback, refits, keys, limits, counters.
+
+It needs FastAPI and uvicorn: `pip install 'ahop[serve]'`.
+"""
+
+from ahop.errors import MissingPackageError
+
+try:
+    import fastapi as _fastapi  # noqa: F401
+    import prometheus_client as _prometheus_client  # noqa: F401
+    import uvicorn as _uvicorn  # noqa: F401
+except ImportError as error:
+    raise MissingPackageError(
+        "This needs fastapi, uvicorn and prometheus-client. `pip install 'ahop[serve]'`."
+    ) from error
+
+from ahop.service.app import create_app
+from ahop.service.collection import Collection
+from ahop.service.keys import Key, read_keys
+from ahop.service.options import Limits, Options
+from ahop.service.server import run
+
+__all__ = ["Collection", "Key", "Limits", "Options", "create_app", "read_keys", "run"]

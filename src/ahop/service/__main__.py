@@ -1,0 +1,35 @@
+"""`python -m ahop.service PATH...`: answer from memories and stores over HTTP."""
+
+import argparse
+import sys
+
+from ahop.errors import AhopError
+from ahop.service.options import Options
+from ahop.service.server import keys_of, run
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m ahop.service", description=__doc__)
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a memory's file or a store's folder; or NAME=PATH")
+    parser.add_argument("--host", default="127.0.0.1", help="where to listen; others than the loopback need a key")
+    parser.add_argument("--port", type=int, default=8000, help="0 for one that is free")
+    parser.add_argument("--keys", metavar="FILE", help="JSON file of keys; or set AHOP_KEY to the secret of one")
+    parser.add_argument("--review", type=int, default=0, help="keep so many doubtful answers, with queries, in memory")
+    chosen = parser.parse_args(arguments)
+    try:
+        split = [path.split("=", 1) if "=" in path else [None, path] for path in chosen.paths]
+        options = Options(keys=keys_of(chosen.keys), review=max(0, chosen.review))
+        paths = (
+            {str(name): str(path) for name, path in split}
+            if all(name for name, _ in split)
+            else [path for _, path in split if path]
+        )
+        run(paths, host=chosen.host, port=chosen.port, options=options)
+    except AhopError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""What is sent back: one shape for answers, one for errors."""
+
+import json
+from http import HTTPStatus
+from math import isfinite
+from typing import Any
+
+import torch
+from starlette.responses import Response
+from torch import Tensor
+
+from ahop.errors import (
+    AhopError,
+    ConflictError,
+    DataNotFoundError,
+    InsufficientMemoryError,
+    UnavailableError,
+)
+from ahop.recaller import Recall
+from ahop.service.batching import BusyError
+from ahop.service.request import RecallRequest
+from ahop.service.snapshot import Snapshot
+
+# Bytes of a number in JSON with what stands around it, at most: of an index, a posterior, an entry of a pattern.
+BYTES_A_NUMBER = 24
+# Bars of an explanation.
+BARS = 8
+
+
+class RefusedError(Exception):
+    """A request that is answered by an error.
+
+    Args:
+        words: what is wrong.
+        mend: what to do about it.
+    """
+
+    def __init__(self, status: int, words: str, mend: str | None = None, **headers: str) -> None:
+        super().__init__(words)
+        self.status, self.mend = int(status), mend
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def response(self) -> Response:
+        words = {"error": str(self)} | ({} if self.mend is None else {"mend": self.mend})
+        return json_response(words, self.status, self.headers)
+
+
+def json_response(words: Any, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:
+    """JSON in ASCII, so that no text can fail to be sent; NaN must be null by now."""
+    return Response(json.dumps(words, allow_nan=False), int(status), headers, "application/json")
+
+
+def refused(error: BaseException) -> RefusedError:
+    """How an error of ours is told."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, BusyError):
+        seconds = str(int(error.seconds))
+        return RefusedError(
+            HTTPStatus.TOO_MANY_REQUESTS, str(error), "Ask again after `Retry-After` seconds.", Retry_After=seconds
+        )
+    if isinstance(error, UnavailableError | InsufficientMemoryError):
+        return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "Ask again later.", Retry_After="1")
+    if isinstance(error, ConflictError):
+        return RefusedError(HTTPStatus.CONFLICT, str(error))
+    if isinstance(error, DataNotFoundError):
+        return RefusedError(HTTPStatus.NOT_FOUND, str(error))
+    assert isinstance(error, AhopError)
+    return RefusedError(HTTPStatus.BAD_REQUEST, str(error))
+
+
+def bytes_of(snapshot: Snapshot) -> dict[str, int]:
+    """About how large one answer to one query is, and its pattern."""
+    return {
+        "answer": 2 * BYTES_A_NUMBER + snapshot.label_bytes,
+        "pattern": 2 * BYTES_A_NUMBER // 3 * snapshot.dimensions,
+    }
+
+
+def check_size(request: RecallRequest, snapshot: Snapshot, most: int) -> None:
+    """Refuse an answer that would be too large, before any work is done."""
+    k = min(request.k, len(snapshot))
+    of_columns = sum(snapshot.columns.columns[name].longest for name in request.columns)
+    sizes = bytes_of(snapshot)
+    each = sizes["answer"] + of_columns + (sizes["pattern"] if request.patterns else 0)
+    of_query = k * each + (300 * (BARS + 2) if request.explain else 0)
+    if len(request.queries) * of_query > most:
+        fit = max(0, most // of_query)
+        raise RefusedError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The answer would have about {len(request.queries) * of_query} bytes; it may have {most}.",
+            f"Send at most {fit} such queries at a time." if fit else "Ask for a smaller `k`, or without `patterns`.",
+        )
+
+
+def recall_words(
+    request: RecallRequest, snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None
+) -> dict[str, Any]:
+    """What a recall answers."""
+    available = len(snapshot) if rows is None else len(rows)
+    found = cut(found, min(request.k, available))
+    indices = found.indices
+    words: dict[str, Any] = {"ids": numbers_of(snapshot, indices), "posterior": _rounded(found.posterior)}
+    if found.labels is not None:
+        words["labels"] = found.labels.tolist()
+    if found.unknown is not None:
+        words["unknown"] = _rounded(found.unknown)
+    for name in request.columns:
+        values = snapshot.columns.columns[name].values
+        words.setdefault("columns", {})[name] = [
+            [None if row < 0 else values[row] for row in some] for some in indices.tolist()
+        ]
+    if request.patterns:
+        words["patterns"] = _with_null(found.patterns)
+    if request.policy is not None:
+        made = found.decide(request.policy)
+        words["actions"], words["confidence"] = made.actions.tolist(), made.confidence.tolist()
+        if made.sets is not None:
+            words["sets"] = [list(each) for each in made.sets]
+    if request.explain:
+        words["explanations"] = [_explanation(request, snapshot, place, rows) for place in range(len(request.queries))]
+    return words | {"exhausted": available < request.k, "version": snapshot.version}
+
+
+def cut(found: Recall[Tensor], k: int) -> Recall[Tensor]:
+    """The first k answers: those that there are."""
+    labels = None if found.labels is None else found.labels[:, :k]
+    return Recall(found.indices[:, :k], found.posterior[:, :k], found.patterns[:, :k], found.unknown, labels)
+
+
+def numbers_of(snapshot: Snapshot, rows: Tensor) -> list[list[int]]:
+    """The numbers of rows (b, k); -1 where there are no more."""
+    found: list[list[int]] = snapshot.ids[rows.clamp_min(0)].masked_fill(rows < 0, -1).tolist()
+    return found
+
+
+def _explanation(request: RecallRequest, snapshot: Snapshot, place: int, rows: Tensor | None) -> dict[str, Any]:
+    group = None if request.groups is None else request.groups[place]
+    found = snapshot.explain(request.queries[place : place + 1].to(snapshot.memory.patterns), rows, group)
+    bars = [
+        {name: _finite(value) if isinstance(value, float) else value for name, value in vars(bar).items()}
+        for bar in found.shown(BARS)
+    ]
+    return {
+        "answer": found.answer,
+        "rival": found.rival,
+        "posterior": _finite(found.posterior),
+        "log_odds": _finite(found.log_odds),
+        "words": str(found),
+        "bars": bars,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _rounded(values: Tensor) -> Any:
+    """The digits that single precision has; the number that is read is the one that was written."""
+    if values.dtype != torch.float32:
+        return values.tolist()
+    return _walk(values.tolist(), lambda number: float(f"{number:.9g}"))
+
+
+def _with_null(values: Tensor) -> Any:
+    return _walk(values.tolist(), lambda number: None if number != number else float(f"{number:.9g}"))
+
+
+def _walk(values: Any, change: Any) -> Any:
+    return [_walk(each, change) for each in values] if isinstance(values, list) else change(values)

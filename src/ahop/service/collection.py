@@ -1,0 +1,264 @@
+"""What a service answers from: a file of a memory, or a store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any, Protocol, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ahop._files import digest, replacing
+from ahop.errors import InvalidValueError, UnsupportedError
+from ahop.model import Model
+from ahop.saving.load import load, model_from_bytes, model_to_bytes
+from ahop.service.batching import Cost
+from ahop.service.snapshot import Snapshot
+from ahop.stores.models import over
+from ahop.stores.store import Store, open_store
+
+# Models that are kept beside a file.
+KEPT = 32
+
+
+@dataclass(frozen=True)
+class ModelVersion:
+    """A version that can be answered from again."""
+
+    number: int
+    is_current: bool
+    when: str | None = None
+
+
+class Source(Protocol):
+    """Where the state of a collection is kept."""
+
+    kind: str
+
+    def snapshot(self) -> Snapshot:
+        """The newest state."""
+
+    def add(self, old: Snapshot, patterns: Tensor, ids: list[int] | None, metadata: Any) -> tuple[Snapshot, list[int]]:
+        """The state with more patterns, and their numbers."""
+
+    def remove(self, old: Snapshot, ids: list[int]) -> Snapshot: ...
+
+    def learn(self, old: Snapshot, model: Model) -> Snapshot:
+        """The state with another model, which is kept."""
+
+    def versions(self, old: Snapshot) -> list[ModelVersion]: ...
+
+    def activate(self, old: Snapshot, number: int) -> Snapshot:
+        """The state with the model of this version; the patterns stay."""
+
+    def facts(self) -> dict[str, float]:
+        """What is measured of the place."""
+
+
+@final
+class FileSource:
+    """A file that `memory.save` wrote. It is never changed: other models are kept in a folder beside it."""
+
+    kind = "file"
+
+    def __init__(self, path: Path, state: Path) -> None:
+        self._memory, self._state = load(path), state
+        self._base = digest(model_to_bytes(self._memory.model))[:16]
+        self._ids = torch.arange(len(self._memory))
+
+    def snapshot(self) -> Snapshot:
+        number = self._current()
+        return self._with(self._model(number), number)
+
+    def add(self, old: Snapshot, patterns: Tensor, ids: list[int] | None, metadata: Any) -> tuple[Snapshot, list[int]]:
+        raise self._refusal()
+
+    def remove(self, old: Snapshot, ids: list[int]) -> Snapshot:
+        raise self._refusal()
+
+    def learn(self, old: Snapshot, model: Model) -> Snapshot:
+        number = 1 + max(self._numbers())
+        self._state.mkdir(parents=True, exist_ok=True)
+        with replacing(self._file(number)) as beside:
+            beside.write_bytes(model_to_bytes(model))
+        self._remember(number)
+        for each in self._numbers()[1:-KEPT]:
+            self._file(each).unlink(missing_ok=True)
+        return self._with(model, number)
+
+    def versions(self, old: Snapshot) -> list[ModelVersion]:
+        return [ModelVersion(each, each == old.version) for each in self._numbers()]
+
+    def activate(self, old: Snapshot, number: int) -> Snapshot:
+        known = self._numbers()
+        if number not in known:
+            raise InvalidValueError(f"`version` must be one of {known}; got {number}.")
+        found = self._with(self._model(number), number)
+        self._state.mkdir(parents=True, exist_ok=True)
+        self._remember(number)
+        return found
+
+    def facts(self) -> dict[str, float]:
+        return {}
+
+    def _with(self, model: Model, number: int) -> Snapshot:
+        memory = over(model, self._memory.patterns)
+        memory.log_prior, memory.labels = self._memory.log_prior, self._memory.labels
+        memory.dimensions = self._memory.dimensions
+        return Snapshot(memory, self._ids, {}, number)
+
+    def _model(self, number: int) -> Model:
+        if number == 1:
+            return self._memory.model
+        file = self._file(number)
+        return model_from_bytes(file.read_bytes(), f"`{file}`")
+
+    def _numbers(self) -> list[int]:
+        found = (path.name.split("-")[0] for path in self._state.glob(f"*-{self._base}.model"))
+        return sorted({1, *(int(each) for each in found if each.isdigit())})
+
+    def _current(self) -> int:
+        try:
+            number = int((self._state / f"current-{self._base}").read_text("ascii"))
+        except (OSError, ValueError):
+            return 1
+        return number if number in self._numbers() else 1
+
+    def _remember(self, number: int) -> None:
+        with replacing(self._state / f"current-{self._base}") as beside:
+            beside.write_text(str(number), "ascii")
+
+    def _file(self, number: int) -> Path:
+        return self._state / f"{number}-{self._base}.model"
+
+    def _refusal(self) -> UnsupportedError:
+        return UnsupportedError(
+            "This collection is a file, whose patterns stay as they are. Make a store of it: "
+            "`ahop.create_store(folder, ahop.load(file))`, and serve that."
+        )
+
+
+@final
+class StoreSource:
+    """A table that `create_store` made, held in memory as a whole."""
+
+    kind = "store"
+
+    def __init__(self, path: str) -> None:
+        self._store: Store = open_store(path)
+
+    def snapshot(self) -> Snapshot:
+        self._store.refresh()
+        return self._read()
+
+    def add(self, old: Snapshot, patterns: Tensor, ids: list[int] | None, metadata: Any) -> tuple[Snapshot, list[int]]:
+        before = self._store.version
+        given = None if ids is None else torch.tensor(ids, dtype=torch.long)
+        numbers = self._store.add(patterns, given, metadata)
+        if self._is_next(before, old):
+            known = {name: column.values for name, column in old.columns.columns.items() if name != "id"}
+            columns = {name: [*values, *metadata[name]] for name, values in known.items()}
+            memory = over(old.memory.model, torch.cat([old.memory.patterns, patterns]))
+            return Snapshot(memory, torch.cat([old.ids, numbers]), columns, self._store.version), numbers.tolist()
+        return self._read(), numbers.tolist()
+
+    def remove(self, old: Snapshot, ids: list[int]) -> Snapshot:
+        before, gone = self._store.version, torch.tensor(ids, dtype=torch.long)
+        self._store.remove(gone)
+        if not self._is_next(before, old):
+            return self._read()
+        kept = ~torch.isin(old.ids, gone)
+        rows = kept.nonzero().squeeze(-1).tolist()
+        columns = {
+            name: [column.values[row] for row in rows] for name, column in old.columns.columns.items() if name != "id"
+        }
+        memory = over(old.memory.model, old.memory.patterns[kept])
+        return Snapshot(memory, old.ids[kept], columns, self._store.version)
+
+    def learn(self, old: Snapshot, model: Model) -> Snapshot:
+        self._store.learn(over(model, old.memory.patterns))
+        return self._read()
+
+    def versions(self, old: Snapshot) -> list[ModelVersion]:
+        return [
+            ModelVersion(each.number, each.number == old.version, each.when.isoformat())
+            for each in self._store.versions()
+        ]
+
+    def activate(self, old: Snapshot, number: int) -> Snapshot:
+        return self.learn(old, self._store.at(number).model())
+
+    def facts(self) -> dict[str, float]:
+        return {"fragments": len(self._store.fragments()), "tombstones": self._store.tombstones()}
+
+    def _is_next(self, before: int, old: Snapshot) -> bool:
+        """Whether our own change is all that is new."""
+        return before == old.version and self._store.version == before + 1
+
+    def _read(self) -> Snapshot:
+        rows = self._store.rows()
+        columns = {name: _plain(values) for name, values in rows.metadata.items()}
+        return Snapshot(over(self._store.model(), rows.patterns), rows.ids, columns, self._store.version)
+
+
+@final
+class Collection:
+    """A name, a source, and its newest state in memory. Who asks gets one state; changes make another.
+
+    Args:
+        path: a file of a memory, the folder of a store, or the address of one in an object store.
+        state: where feedback and models are kept; default beside the path. None in an object store: in memory only.
+    """
+
+    def __init__(self, name: str, path: str | Path, state: Path | None = None) -> None:
+        self.name, self.path = name, str(path)
+        is_remote = "://" in self.path
+        beside = None if is_remote else Path(f"{self.path.rstrip('/')}.service")
+        self.state = state or beside
+        is_file = not is_remote and Path(self.path).is_file()
+        self.source: Source = (
+            FileSource(Path(self.path), self.state or Path(".")) if is_file else StoreSource(self.path)
+        )
+        self._lock = RLock()
+        self.snapshot = self.source.snapshot()
+        self.cost = Cost.of(self.snapshot)
+
+    def add(self, patterns: Tensor, ids: list[int] | None, metadata: Any) -> tuple[Snapshot, list[int]]:
+        with self._lock:
+            self.snapshot, numbers = self.source.add(self.snapshot, patterns, ids, metadata)
+            return self.snapshot, numbers
+
+    def remove(self, ids: list[int]) -> Snapshot:
+        with self._lock:
+            self.snapshot = self.source.remove(self.snapshot, ids)
+            return self.snapshot
+
+    def learn(self, model: Model) -> Snapshot:
+        with self._lock:
+            self.snapshot = self.source.learn(self.snapshot, model)
+            return self.snapshot
+
+    def activate(self, number: int) -> Snapshot:
+        with self._lock:
+            self.snapshot = self.source.activate(self.snapshot, number)
+            return self.snapshot
+
+    def refresh(self) -> Snapshot:
+        with self._lock:
+            self.snapshot = self.source.snapshot()
+            return self.snapshot
+
+    def versions(self) -> list[ModelVersion]:
+        with self._lock:
+            return self.source.versions(self.snapshot)
+
+
+def open_collections(paths: Mapping[str, str | Path]) -> dict[str, Collection]:
+    return {name: Collection(name, path) for name, path in paths.items()}
+
+
+def _plain(values: Any) -> list[Any]:
+    """A column of a table as Python has its values; None where there is none."""
+    return [None if each != each else each for each in np.asarray(values).tolist()]

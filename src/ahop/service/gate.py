@@ -1,0 +1,150 @@
+"""What every request passes first: its name, the log, where it may come from, and its key."""
+
+import asyncio
+import logging
+import re
+import time
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ahop.errors import AhopError
+from ahop.service.answers import RefusedError, refused
+from ahop.service.keys import Key, is_loopback, key_of
+from ahop.service.logs import log
+from ahop.service.metrics import Metrics
+from ahop.service.options import Options
+
+# What may be asked without a key.
+OPEN = frozenset({"/livez", "/readyz"})
+EVERYBODY = Key("anybody", "0" * 64, may_write=True)
+NAME = re.compile(rb"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass
+class Told:
+    """What is known of a request that is being answered; for the log and the counters."""
+
+    id: str
+    key: Key
+    route: str = "none"
+    collection: str | None = None
+    queries: int | None = None
+
+
+@final
+class Gate:
+    """The outermost layer: no route is reached but through it."""
+
+    def __init__(self, app: ASGIApp, options: Options, metrics: Metrics) -> None:
+        self._app, self._options, self._metrics = app, options, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"")
+        told = Told(given.decode() if NAME.fullmatch(given) else uuid4().hex, EVERYBODY)
+        scope.setdefault("state", {})["told"] = told
+        started, status, is_started = time.perf_counter(), 0, False
+
+        async def answer(message: Message) -> None:
+            nonlocal status, is_started
+            if message["type"] == "http.response.start":
+                status, is_started = message["status"], True
+                more = [(b"x-request-id", told.id.encode()), (b"x-content-type-options", b"nosniff")]
+                message = {**message, "headers": [*message["headers"], *more]}
+            await send(message)
+
+        try:
+            try:
+                told.key = self._admitted(scope["path"], headers)
+                await self._app(scope, receive, answer)
+            except (AhopError, RefusedError) as error:
+                await refused(error).response()(scope, receive, answer)
+        except ClientDisconnect:
+            status = 499
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            status = status or int(HTTPStatus.INTERNAL_SERVER_ERROR)
+            log("failure", logging.ERROR, error, request=told.id)
+            if is_started:
+                raise
+            mend = "This is a defect of the service: report it, with the id of the request."
+            failure = RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, f"Request {told.id} failed.", mend)
+            await failure.response()(scope, receive, answer)
+        finally:
+            told.route = getattr(scope.get("route"), "path", "none")
+            self._count(told, status, time.perf_counter() - started)
+
+    def _admitted(self, path: str, headers: dict[bytes, bytes]) -> Key:
+        """Whose request this is; raises where it may not be answered."""
+        if b"upgrade" in headers:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "There are no WebSockets here.", "Send plain HTTP/1.1 requests.")
+        self._check_browser(headers)
+        if path in OPEN or not self._options.keys:
+            return EVERYBODY
+        scheme, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        key = key_of(secret, self._options.keys) if scheme.lower() == "bearer" else None
+        if key is None:
+            raise RefusedError(
+                HTTPStatus.UNAUTHORIZED,
+                "This needs a key.",
+                "Send the header `Authorization: Bearer KEY`.",
+                WWW_Authenticate="Bearer",
+            )
+        return key
+
+    def _check_browser(self, headers: dict[bytes, bytes]) -> None:
+        """A page of another place must not ask in the name of whoever has it open."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        origin = headers.get(b"origin")
+        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
+            raise RefusedError(HTTPStatus.FORBIDDEN, "Pages of other places may not ask here.")
+        if not self._options.keys and not is_loopback(_name_of(host)):
+            raise RefusedError(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                "Without a key, only this machine is answered, by the names localhost and 127.0.0.1.",
+                "Ask http://127.0.0.1, or start the service with a key.",
+            )
+
+    def _count(self, told: Told, status: int, seconds: float) -> None:
+        self._metrics.seconds.labels(told.route).observe(seconds)
+        self._metrics.requests.labels(told.route, str(status)).inc()
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
+            self._metrics.rejected.inc()
+        fields: dict[str, Any] = {
+            "request": told.id,
+            "route": told.route,
+            "status": status,
+            "ms": round(1000 * seconds, 2),
+            "key": told.key.name,
+        }
+        if told.collection is not None:
+            fields["collection"] = told.collection
+        if told.queries is not None:
+            fields["queries"] = told.queries
+        log("request", **fields)
+
+
+def told_of(request: Request) -> Told:
+    found: Told = request.scope["state"]["told"]
+    return found
+
+
+def _name_of(host: str) -> str:
+    """The name in a header `Host`, without the port."""
+    try:
+        return urlsplit(f"//{host}").hostname or "localhost"
+    except ValueError:
+        return "?"

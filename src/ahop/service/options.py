@@ -1,0 +1,71 @@
+"""What a service allows."""
+
+from dataclasses import dataclass, field
+
+from ahop.service.keys import Key
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request, one connection and the queue may cost. What is beyond is refused, and told so.
+
+    Attributes:
+        body_bytes: of a request.
+        header_bytes: of its first line and headers together.
+        queries: of a request.
+        answers: the largest `k`.
+        answer_bytes: of an answer, as they are estimated before it is worked on.
+        values: that a filter may name for a column.
+        explained: queries of a request that asks for explanations.
+        header_seconds: to send the headers, from the connection or the last answer on.
+        body_seconds: to send the body.
+        answer_seconds: to be answered.
+        connections: open at a time; if there are more, those are closed first that have not asked anything yet.
+        waiting: requests in the queue.
+        wait_seconds: a request that would wait longer than this is told to come back.
+        work_seconds: that the queries of one request may take.
+        pairs: of feedback that are kept; the oldest go first.
+        fit_seconds: that a refit may take.
+    """
+
+    body_bytes: int = 8 * MIB
+    header_bytes: int = 16 * 2**10
+    queries: int = 1024
+    answers: int = 1000
+    answer_bytes: int = 4 * MIB
+    values: int = 10_000
+    explained: int = 16
+    header_seconds: float = 10.0
+    body_seconds: float = 10.0
+    answer_seconds: float = 30.0
+    connections: int = 1024
+    waiting: int = 256
+    wait_seconds: float = 0.05
+    work_seconds: float = 20.0
+    pairs: int = 10_000
+    fit_seconds: float = 3600.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a service runs.
+
+    Attributes:
+        limits: what requests may cost.
+        keys: who may ask; if there are none, everybody who reaches the port, which must then be of the loopback.
+        window_seconds: how long the first of several requests waits for others to be answered together with it.
+        slice_seconds: of work on one request before others get their turn.
+        review: so many answers that a person should look at are kept, with their queries, in memory; 0 for none.
+        review_below: answers whose confidence is below this are kept for review.
+        drain_seconds: between the signal to end and the closing of the port: time for a load balancer to notice.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    keys: tuple[Key, ...] = ()
+    window_seconds: float = 0.001
+    slice_seconds: float = 0.02
+    review: int = 0
+    review_below: float = 0.5
+    drain_seconds: float = 0.5

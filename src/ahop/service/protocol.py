@@ -1,0 +1,79 @@
+"""Connections that send too slowly are closed, so that they harm nobody."""
+
+import asyncio
+import json
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ahop.service.options import Limits
+
+
+def protocol_of(limits: Limits) -> type[H11Protocol]:
+    """HTTP/1.1 of uvicorn with a clock on each connection.
+
+    Headers must be whole `header_seconds` after the connection or the last answer; a request must be over when all
+    its parts have had their time. Where too many connections are open, the one that has waited longest for its first
+    headers makes room.
+    """
+    longest = limits.body_seconds + limits.answer_seconds + limits.header_seconds
+    idle: dict[Any, None] = {}  # connections without a request, the oldest first
+
+    class ClockedProtocol(H11Protocol):
+        _clock: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._wait()
+            if len(self.connections) > limits.connections:
+                next(iter(idle)).transport.abort()  # maybe this one
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop()
+            idle.pop(self, None)
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            before = self.cycle
+            super().data_received(data)
+            if self.cycle is not before:
+                idle.pop(self, None)
+                if not self.cycle.response_complete:
+                    self._start(longest)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()  # which may begin with the next request, if that is here already
+            if self.cycle.response_complete:
+                self._wait()
+            else:
+                self._start(longest)
+
+        def send_400_response(self, msg: str) -> None:
+            if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+                self.transport.abort()  # an answer is on its way; there is no room for another
+                return
+            body = json.dumps({"error": msg, "mend": "Send HTTP/1.1; headers may be short."}).encode()
+            headers = [
+                ("content-type", "application/json"),
+                ("content-length", str(len(body))),
+                ("connection", "close"),
+            ]
+            for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+            self.transport.close()
+
+        def _wait(self) -> None:
+            idle[self] = None
+            self._start(limits.header_seconds)
+
+        def _start(self, seconds: float) -> None:
+            self._stop()
+            self._clock = self.loop.call_later(seconds, self.transport.abort)
+
+        def _stop(self) -> None:
+            if self._clock is not None:
+                self._clock.cancel()
+                self._clock = None
+
+    return ClockedProtocol

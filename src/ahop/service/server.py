@@ -1,0 +1,131 @@
+"""Start the service, and let it end without dropping what it has accepted."""
+
+import logging
+import os
+import re
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import final
+
+import uvicorn
+from fastapi import FastAPI
+
+from ahop.errors import InvalidValueError
+from ahop.service.app import create_app
+from ahop.service.collection import Collection
+from ahop.service.keys import Key, read_keys, refuse_open
+from ahop.service.logs import log, to_stderr
+from ahop.service.options import Options
+from ahop.service.protocol import protocol_of
+
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+# The connections that the system keeps for us until we take them.
+BACKLOG = 2048
+
+
+@final
+class Server(uvicorn.Server):
+    """Ends in steps: it says that it is not ready, waits a moment, closes the port, answers what it has, and ends."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI, drain_seconds: float) -> None:
+        super().__init__(config)
+        self._routes, self._drain_seconds = app.state.routes, drain_seconds
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._routes.is_draining:  # a second signal: at once
+            self.should_exit = True
+            return
+        self._routes.is_draining = True
+        clock = threading.Timer(self._drain_seconds, self._end)
+        clock.daemon = True
+        clock.start()
+
+    def _end(self) -> None:
+        self.should_exit = True
+
+
+def run(
+    paths: Sequence[str | Path] | Mapping[str, str | Path],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    options: Options | None = None,
+) -> None:
+    """Serve memories and stores over HTTP until a signal ends it.
+
+    Args:
+        paths: files of memories and folders of stores; their names without the ending are those of the collections, or
+            give a mapping from names to paths.
+        host: where to listen. Others than the loopback need a key.
+        port: 0 for one that is free; the log says which.
+        options: keys and limits. If they have no keys, the variable `AHOP_KEY` may hold the secret of one that may do
+            everything.
+
+    Raises:
+        InvalidValueError: the address is public and there is no key, or the port is taken.
+    """
+    chosen = options or Options()
+    secret = os.environ.get("AHOP_KEY")
+    if secret and not chosen.keys:
+        chosen = Options(**{**vars(chosen), "keys": (Key.of(secret, "AHOP_KEY", may_write=True),)})
+    refuse_open(host, chosen.keys)
+    listening = _bound(host, port)
+    to_stderr()
+    app = create_app({name: Collection(name, path) for name, path in named(paths).items()}, chosen)
+    limits = chosen.limits
+    config = uvicorn.Config(
+        app,
+        http=protocol_of(limits),
+        ws="none",
+        loop="asyncio",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        h11_max_incomplete_event_size=limits.header_bytes,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=int(limits.answer_seconds),
+        lifespan="on",
+    )
+    address, real_port = listening.getsockname()[:2]
+    log("listening", host=address, port=real_port, collections=sorted(app.state.routes.collections))
+    Server(config, app, chosen.drain_seconds).run([listening])
+
+
+def named(paths: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, str]:
+    """Paths by the names of their collections."""
+    if isinstance(paths, Mapping):
+        found = {name: str(path) for name, path in paths.items()}
+    else:
+        listed = [(str(path).rstrip("/").rsplit("/", 1)[-1], str(path)) for path in paths]
+        found = {re.sub(r"\.(ahop|lance)$", "", name): path for name, path in listed}
+        if len(found) != len(listed):
+            raise InvalidValueError("Two collections have the same name. Name them: `NAME=PATH`.")
+    for name in found:
+        if not NAME.fullmatch(name):
+            raise InvalidValueError(f"{name!r} cannot be the name of a collection. Name it: `NAME=PATH`.")
+    if not found:
+        raise InvalidValueError("Give at least one file of a memory, or the folder of a store.")
+    return found
+
+
+def keys_of(path: str | None) -> tuple[Key, ...]:
+    return () if path is None else read_keys(Path(path))
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket of our own: another process on the same port is refused, not shared with."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        made.close()
+        raise InvalidValueError(f"`port` must be free on `{host}`; got {port}: {error}.") from error
+    made.setblocking(False)
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    return made

@@ -1,0 +1,117 @@
+"""One state of a collection: patterns, their numbers and columns, a model. It never changes."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from ahop._labels import numbers_of_entries
+from ahop.explanation import Compared, Explanation, explain
+from ahop.kernels.packing import keep_packed
+from ahop.memory import AssociativeMemory
+from ahop.ranking import posterior_of
+from ahop.recaller import Recall, labels_at
+from ahop.scoring import rank, rank_together, without_floor
+from ahop.service.columns import Columns
+
+# Filters whose rows are remembered.
+REMEMBERED = 64
+
+
+@final
+class Snapshot:
+    """Answers requests of one version.
+
+    Args:
+        memory: nobody else changes it.
+        ids: (n,) the number of each row, by which answers name it.
+        columns: what is known of each row.
+        version: of the model and the rows.
+    """
+
+    def __init__(self, memory: AssociativeMemory, ids: Tensor, columns: Mapping[str, list[Any]], version: int) -> None:
+        self.memory, self.ids, self.version = memory, ids, version
+        known = {"id": ids.tolist(), **columns}
+        if memory.labels is not None and "label" not in known:
+            known["label"] = memory.labels.tolist()
+        self.columns = Columns(known, len(ids))
+        self.label_bytes = max((len(str(each)) for each in known.get("label", ())), default=0)
+        keep_packed(memory.patterns)
+        self._stored = memory.modulation(memory.patterns).detach()
+        self._row_of: dict[int, int] | None = None
+        self._rows: OrderedDict[str, Tensor] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.memory.patterns.shape[1])
+
+    def rows(
+        self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
+    ) -> tuple[str, Tensor | None]:
+        """The rows that pass both filters, and a name for these; None for all."""
+        if where is None and forced is None:
+            return "", None
+        name = json.dumps([where, forced], sort_keys=True)
+        with self._lock:
+            if name in self._rows:
+                self._rows.move_to_end(name)
+                return name, self._rows[name]
+        found = self.columns.rows(where or {})
+        if forced is not None:
+            allowed = self.columns.rows(forced)
+            found = found[torch.isin(found, allowed, assume_unique=True)]
+        with self._lock:
+            self._rows[name] = found
+            while len(self._rows) > REMEMBERED:
+                self._rows.popitem(last=False)
+        return name, found
+
+    def row_of(self, number: int) -> int | None:
+        """The row of the pattern with this number."""
+        if self._row_of is None:
+            self._row_of = {each: row for row, each in enumerate(self.ids.tolist())}
+        return self._row_of.get(number)
+
+    @torch.no_grad()
+    def recall(
+        self,
+        queries: Tensor,
+        k: int,
+        rows: Tensor | None = None,
+        groups: Sequence[str] | None = None,
+        same: Sequence[object] | None = None,
+        patterns: bool = False,
+    ) -> Recall[Tensor]:
+        """As a memory recalls; `indices` are rows, and patterns are looked up only if they are asked for."""
+        memory, k = self.memory, min(k, len(self))
+        model, prior = memory.model, memory.log_prior
+        if same is None:
+            ranked = rank(model, self._stored, queries, k, groups=groups, rows=rows, log_prior=prior)
+            posterior, unknown = posterior_of(ranked, model, k)
+        else:
+            numbers = numbers_of_entries("same", same, len(queries))
+            ranked, unknown = rank_together(
+                model, self._stored, queries, numbers, k, groups=groups, rows=rows, log_prior=prior
+            )
+            posterior = posterior_of(ranked, without_floor(model), k)[0]
+        found = memory.patterns.new_empty(*ranked.ids.shape, 0)
+        if patterns:
+            found = memory.patterns[ranked.ids.clamp_min(0)].masked_fill((ranked.ids < 0).unsqueeze(-1), torch.nan)
+        return Recall(ranked.ids, posterior, found, unknown, labels_at(memory.labels, ranked.ids))
+
+    def explain(self, query: Tensor, rows: Tensor | None, group: str | None) -> Explanation:
+        """Why one query (1, d) is answered as it is, among the rows that may be answered."""
+        memory = self.memory
+        model = memory.model if group is None else memory.model.for_group(group)
+        ranked = rank(model, self._stored, query, 2, rows=rows, log_prior=memory.log_prior)
+        names = memory.labels if memory.labels is not None else self.ids.numpy().astype(object)
+        compared = Compared.among(ranked, None, self._stored, memory.log_prior, names, memory.dimensions)
+        return explain(model, ranked, compared, query)
