@@ -14,11 +14,13 @@ import torch
 from torch import Tensor
 
 import ahop
+from ahop.client import Client
 from ahop.cluster import HttpClient, LocalCluster, connect, serve
 from ahop.estimators import AssociativeRetriever, CorruptionModel
 from ahop.indexes import FaissEngine, Index, PgVectorEngine
 from ahop.indexes.reranking import lifted
 from tests import postgres
+from tests.services import running
 
 COUNT, DIMENSIONS = 400, 8
 COLORS = ("red", "green", "blue", "black")
@@ -132,6 +134,13 @@ def _over_http(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
 
 
 @contextmanager
+def _service(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
+    _store_of(memory, folder)
+    with running(folder, str(folder / "store")) as service, Client(service.url) as client:
+        yield client
+
+
+@contextmanager
 def _retriever(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
     model = CorruptionModel("mixture")
     pairs, groups = copies(memory.patterns, 300, seed=1)
@@ -152,5 +161,6 @@ RECALLERS: dict[str, Case] = {
     "local cluster": Case(_local_cluster, **ROUGH),
     "Ray cluster": Case(_ray_cluster, needs="ray", **ROUGH),
     "HTTP": Case(_over_http, needs="ray", **ROUGH),
+    "service": Case(_service),
     "retriever": Case(_retriever, has_columns=False),
 }

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, final
 from urllib.parse import quote, urlsplit
+from weakref import WeakSet
 
 import numpy as np
 import torch
@@ -47,6 +48,7 @@ class Client:
         timeout: float = 30.0,
         patterns: bool = True,
     ) -> None:
+        self._made: WeakSet[HTTPConnection] = WeakSet()
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidValueError(f"`url` must be such as http://127.0.0.1:8000; got {url!r}.")
@@ -164,10 +166,18 @@ class Client:
         self._ask("POST", f"/versions/{int(version)}/activate", {})
 
     def close(self) -> None:
-        """Close the connection of this thread."""
-        made: HTTPConnection | None = getattr(self._open, "made", None)
-        if made is not None:
+        """Close the connections of all threads; who asks again opens them anew."""
+        for made in self._made:
             made.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
 
     def _queries_at_a_time(self, k: int) -> int:
         if k > self._limits["answers"]:
@@ -239,6 +249,7 @@ class Client:
                 made.close()
         kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
         self._open.made = made = kind(self._parts.hostname or "", self._parts.port, timeout=self.timeout)
+        self._made.add(made)
         return self._on(made, method, path, content)
 
     def _on(self, made: HTTPConnection, method: str, path: str, content: bytes | None) -> tuple[int, bytes]:

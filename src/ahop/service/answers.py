@@ -55,7 +55,7 @@ def refused(error: BaseException) -> RefusedError:
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, BusyError):
-        seconds = str(int(error.seconds))
+        seconds = str(error.seconds)
         return RefusedError(
             HTTPStatus.TOO_MANY_REQUESTS, str(error), "Ask again after `Retry-After` seconds.", Retry_After=seconds
         )

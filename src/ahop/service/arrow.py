@@ -28,7 +28,10 @@ def read_arrow(body: bytes, dimensions: int, most: int) -> tuple[bytes, Tensor]:
     ipc = _optional.arrow_ipc()
     try:
         messages = ipc.MessageReader.open_stream(arrow.py_buffer(body))
-        schema = ipc.read_schema(messages.read_next_message())
+        first = messages.read_next_message()
+        if first.type != "schema":  # pyarrow would read it as one all the same, wherever that leads
+            raise InvalidValueError("An Arrow stream must begin with its schema.")
+        schema = ipc.read_schema(first)
         parts, count = [], 0
         for message in messages:
             if message.type != "record batch" or is_compressed(message.metadata.to_pybytes()):
@@ -93,7 +96,8 @@ def _numbers(column: Any, dimensions: int) -> Any:
         not types.is_fixed_size_list(column.type) and (np.diff(column.offsets.to_numpy()) != dimensions).any()
     ):
         raise ShapeError(f"`queries` must be lists of {dimensions} numbers, as the patterns have.")
-    numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
     edge = float(np.finfo(np.float32).max)
-    limited = np.where(np.isinf(numbers), numbers, np.clip(numbers, -edge, edge))
-    return limited.astype(np.float32).reshape(len(column), dimensions)
+    with np.errstate(invalid="ignore"):  # NaN of whatever kind
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
+        limited = np.where(np.isinf(numbers), numbers, np.clip(numbers, -edge, edge))
+        return limited.astype(np.float32).reshape(len(column), dimensions)

@@ -25,7 +25,7 @@ NEWEST = 0.2
 class BusyError(UnavailableError):
     """Too many are waiting."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: int) -> None:
         super().__init__("Too many requests are waiting.")
         self.seconds = seconds
 
@@ -127,7 +127,7 @@ class Worker:
         """Raise `BusyError` if a job that takes so many seconds would have to wait too long."""
         wait = self.wait(own)
         if self.waiting >= self._limits.waiting or wait > self._limits.wait_seconds:
-            raise BusyError(max(1.0, ceil(wait)))
+            raise BusyError(max(1, ceil(wait)))
 
     def submit(self, job: Job) -> None:
         with self._changed:
