@@ -18,6 +18,8 @@ from ahop.service.snapshot import Snapshot
 
 # Queries that are looked at together, at most; and those that the cost of a recall is measured by.
 MOST_TOGETHER, MEASURED = 256, 8
+# A request waits the longer the more it asks for: so many times its own work beyond what all may wait.
+PATIENCE = 2.0
 # How much a measured time counts beside those before.
 NEWEST = 0.2
 
@@ -126,7 +128,7 @@ class Worker:
     def check_free(self, own: float = 0.0) -> None:
         """Raise `BusyError` if a job that takes so many seconds would have to wait too long."""
         wait = self.wait(own)
-        if self.waiting >= self._limits.waiting or wait > self._limits.wait_seconds:
+        if self.waiting >= self._limits.waiting or wait > self._limits.wait_seconds + PATIENCE * own:
             raise BusyError(max(1, ceil(wait)))
 
     def submit(self, job: Job) -> None:

@@ -24,7 +24,7 @@ class Limits:
         answer_seconds: to be answered.
         connections: open at a time; if there are more, those are closed first that have not asked anything yet.
         waiting: requests in the queue.
-        wait_seconds: a request that would wait longer than this is told to come back.
+        wait_seconds: a request that would wait longer than this, and twice its own work, is told to come back.
         work_seconds: that the queries of one request may take.
         pairs: of feedback that are kept; the oldest go first.
         fit_seconds: that a refit may take.
@@ -65,7 +65,7 @@ class Options:
     limits: Limits = field(default_factory=Limits)
     keys: tuple[Key, ...] = ()
     window_seconds: float = 0.001
-    slice_seconds: float = 0.02
+    slice_seconds: float = 0.05
     review: int = 0
     review_below: float = 0.5
     drain_seconds: float = 0.5

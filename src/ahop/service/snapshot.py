@@ -41,7 +41,8 @@ class Snapshot:
         self.columns = Columns(known, len(ids))
         self.label_bytes = max((len(str(each)) for each in known.get("label", ())), default=0)
         keep_packed(memory.patterns)
-        self._stored = memory.modulation(memory.patterns).detach()
+        # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.
+        self._stored = memory.modulation(memory.patterns)
         self._row_of: dict[int, int] | None = None
         self._rows: OrderedDict[str, Tensor] = OrderedDict()
         self._lock = Lock()

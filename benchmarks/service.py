@@ -1,0 +1,222 @@
+"""A service under load: the rate that it holds, how quickly it refuses, and what hostile connections cost others."""
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import ahop
+
+COUNT, DIMENSIONS, K = 20_000, 520, 5
+# The slowest of a hundred answers may take so many milliseconds, and refusals.
+MOST_MS, MOST_REJECT_MS = 25.0, 20.0
+# Requests a second that are tried, and how many times the rate that holds is too much.
+RATES, OVERLOAD = (5, 10, 20, 30, 40, 60, 80, 120, 160), 5
+SLOW_SOCKETS = 400
+SMALL_REQUEST = 34_000
+
+
+def measure(full: bool) -> dict[str, object]:
+    seconds = 20.0 if full else 4.0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        memory, queries = fitted(folder / "wifi.ahop")
+        alone = throughput_of(memory, queries, seconds)
+        with served(folder / "wifi.ahop") as (port, start_s):
+            together = ask(port, folder, rate=0, seconds=seconds)
+            held = {"rate": 0, "p99_ms": float("inf"), "errors": 0}
+            for rate in RATES:
+                found = ask(port, folder, rate=rate, seconds=seconds)
+                if found["p99_ms"] > MOST_MS or found["rejected"]:
+                    break
+                held = {"rate": rate, **found}
+            crowd = ask(port, folder, rate=OVERLOAD * max(RATES[0], held["rate"]), seconds=seconds)
+            slow = with_slow_sockets(port, folder, max(RATES[0], held["rate"]), seconds)
+            amplification = largest_answer(port)
+    return {
+        "patterns": COUNT,
+        "dimensions": DIMENSIONS,
+        "rate": held["rate"],
+        "p50_ms": held.get("p50_ms"),
+        "p99_ms": held["p99_ms"] if held["rate"] else None,
+        "errors": held["errors"] + crowd["errors"] + slow["errors"],
+        "overload_rate": OVERLOAD * max(RATES[0], held["rate"]),
+        "overload_answered": crowd["answered"],
+        "overload_rejected": crowd["rejected"],
+        "overload_p99_ms": crowd["p99_ms"],
+        "reject_p99_ms": crowd["reject_p99_ms"],
+        "queries_a_second_in_process": round(alone, 1),
+        "queries_a_second_service": round(together["answered"] / together["seconds"], 1),
+        "throughput_ratio": round(together["answered"] / together["seconds"] / alone, 3),
+        "start_s": round(start_s, 2),
+        "slow_sockets_ok": slow["errors"] == 0 and slow["answered"] > 0,
+        "slow_sockets_p99_ms": slow["p99_ms"],
+        "amplification_mb": round(amplification / 2**20, 3),
+    }
+
+
+def fitted(path: Path) -> tuple[ahop.AssociativeMemory, torch.Tensor]:
+    patterns = torch.rand(COUNT, DIMENSIONS, generator=torch.Generator().manual_seed(0))
+    variant = ahop.MixedVariant(0.1, 0.1, 0.1)
+    pairs = variant.sample(patterns, 256, seed=1)
+    memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
+    memory.save(path)
+    queries = variant.sample(patterns, 256, seed=2).queries
+    bodies = [json.dumps({"queries": [row], "k": K}) for row in queries.tolist()]
+    (path.parent / "bodies.json").write_text(json.dumps(bodies))
+    return memory, queries
+
+
+def throughput_of(memory: ahop.AssociativeMemory, queries: torch.Tensor, seconds: float) -> float:
+    """Queries a second in this process, in batches such as those that a service under load makes."""
+    memory.recall(queries[:8], K)
+    started, done = time.monotonic(), 0
+    while time.monotonic() - started < seconds:
+        first = done % (len(queries) - 8)
+        memory.recall(queries[first : first + 8], K)
+        done += 8
+    return done / (time.monotonic() - started)
+
+
+@contextmanager
+def served(path: Path) -> Iterator[tuple[int, float]]:
+    """A service in a process of its own, and how many seconds it took to answer, beyond importing torch."""
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    torch_s = time.monotonic() - started
+    log = path.parent / "log"
+    started = time.monotonic()
+    with log.open("wb") as lines:
+        process = subprocess.Popen([sys.executable, "-m", "ahop.service", "--port", "0", str(path)], stderr=lines)
+    try:
+        while '"listening"' not in log.read_text("utf-8"):
+            if process.poll() is not None:
+                raise RuntimeError(log.read_text("utf-8"))
+            time.sleep(0.02)
+        port = int(json.loads(log.read_text("utf-8").splitlines()[0])["port"])
+        exchange(port, b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        yield port, time.monotonic() - started - torch_s
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def ask(port: int, folder: Path, rate: float, seconds: float) -> dict[str, Any]:
+    """What a client in a process of its own sees."""
+    command = [sys.executable, "-m", "benchmarks.service", str(port), str(folder), str(rate), str(seconds)]
+    run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def with_slow_sockets(port: int, folder: Path, rate: float, seconds: float) -> dict[str, Any]:
+    """The same while many connections send one byte each."""
+    with ExitStack() as stack:
+        for _ in range(SLOW_SOCKETS):
+            made = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            made.sendall(b"P")
+        return ask(port, folder, rate, seconds)
+
+
+def largest_answer(port: int) -> int:
+    """Bytes that come back for a small request that asks for as much as it can."""
+    row = ",".join(["0"] * DIMENSIONS)
+    queries = ",".join([f"[{row}]"] * (SMALL_REQUEST // (2 * DIMENSIONS + 2)))
+    largest = 0
+    for k in (10, 100, 1000):
+        for patterns in ("true", "false"):
+            body = f'{{"queries": [{queries}], "k": {k}, "patterns": {patterns}}}'.encode()
+            largest = max(largest, len(exchange(port, message(body))))
+    return largest
+
+
+def message(body: bytes) -> bytes:
+    head = (
+        f"POST /collections/wifi/recall HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(body)}"
+    )
+    return head.encode() + b"\r\n\r\n" + body
+
+
+def exchange(port: int, sent: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as made:
+        made.sendall(sent)
+        received = b""
+        while chunk := made.recv(2**16):
+            received += chunk
+        return received
+
+
+async def load(port: int, bodies: list[str], rate: float, seconds: float) -> dict[str, Any]:
+    """Requests at times of their own, whether or not earlier ones are answered; as fast as they are if `rate` is 0.
+
+    The latency of a request counts from when it was due, so that a client that falls behind hides nothing.
+    """
+    drawn, outcomes = np.random.default_rng(0), list[tuple[int, float]]()
+
+    async def one(number: int, due: float) -> None:
+        body = bodies[number % len(bodies)].encode()
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(message(body))
+            answer = await asyncio.wait_for(reader.read(), 60)
+            writer.close()
+            status = int(answer.split(b" ", 2)[1])
+        except (OSError, TimeoutError, ValueError, IndexError):
+            status = 0
+        outcomes.append((status, 1000 * (time.monotonic() - due)))
+
+    started = time.monotonic()
+    if rate:
+        due, tasks, number = started, list[asyncio.Task[None]](), 0
+        while due < started + seconds:
+            due += float(drawn.exponential(1 / rate))
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            tasks.append(asyncio.create_task(one(number, due)))
+            number += 1
+        await asyncio.gather(*tasks)
+    else:
+
+        async def keep_asking(first: int) -> None:
+            number = first
+            while time.monotonic() < started + seconds:
+                await one(number, time.monotonic())
+                number += 7
+
+        await asyncio.gather(*(keep_asking(first) for first in range(3)))
+    passed = time.monotonic() - started
+    answered = [latency for status, latency in outcomes if status == 200]
+    rejected = [latency for status, latency in outcomes if status == 429]
+
+    def percentile(values: list[float], share: float) -> float | None:
+        return round(float(np.percentile(values, share)), 2) if values else None
+
+    return {
+        "seconds": passed,
+        "answered": len(answered),
+        "rejected": len(rejected),
+        "errors": len(outcomes) - len(answered) - len(rejected),
+        "p50_ms": percentile(answered, 50),
+        "p99_ms": percentile(answered, 99) or float("inf"),
+        "reject_p99_ms": percentile(rejected, 99),
+    }
+
+
+def main() -> None:
+    port, folder, rate, seconds = int(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+    bodies = json.loads((folder / "bodies.json").read_text())
+    print(json.dumps(asyncio.run(load(port, bodies, rate, seconds))))
+
+
+if __name__ == "__main__":
+    main()
