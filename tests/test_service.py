@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from ahop.service.batching import BusyError, Cost, Job, Worker
 from ahop.service.keys import key_of, refuse_open
 from ahop.service.refit import Refits
 from ahop.service.snapshot import Snapshot
+from tests.readme import python_blocks, run_block
 from tests.recallers import colors, fitted, rows_of
 from tests.services import Running, running
 
@@ -625,6 +627,44 @@ def test_no_bytes_bring_it_down(service: Running) -> None:
         assert not re.match(rb"HTTP/1.1 5\d\d", answer), (bytes(broken), answer)
     assert service.recall("rooms", queries=[[0.0] * 8])["version"] == 1
     assert '"failure"' not in service.log.read_text("utf-8")
+
+
+# The page.
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "service.md"
+METRICS = Path(ahop.__file__).parent / "service" / "metrics.py"
+
+
+def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("needs curl")
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text("utf-8")
+    for block in python_blocks(text):
+        run_block(block, PAGE.name, {"__name__": "__main__"})
+    commands = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(commands) >= 6
+    with running(tmp_path, "phones.ahop") as made:
+        said = []
+        for command in commands:
+            here = command.replace("localhost:8000", f"localhost:{made.port}")
+            done = subprocess.run(here, shell=True, capture_output=True, text=True, check=True, cwd=tmp_path)
+            said.append(json.loads(done.stdout))
+            assert "error" not in said[-1], (command, said[-1])
+    assert len(said[0]["ids"][0]) == 2
+    assert said[1]["actions"][0] in ("accept", "ask", "unknown")
+
+
+def test_the_page_names_the_limits_and_routes_that_there_are() -> None:
+    text, limits = PAGE.read_text("utf-8"), Limits()
+    assert f"{limits.body_bytes >> 20} MiB, 413" in text
+    assert f"{limits.queries} queries or `k` over {limits.answers}" in text
+    assert f"{limits.answer_bytes >> 20} MiB, 413 before" in text
+    assert f"over {limits.work_seconds:g} seconds, 413" in text
+    assert f"{limits.header_bytes >> 10} KiB" in text
+    assert f"newest {limits.pairs:,}" in text
+    for name in re.findall(r"`(ahop_\w+)`", text):
+        assert name.removesuffix("_total") in METRICS.read_text("utf-8")
 
 
 # The client.
