@@ -1,5 +1,6 @@
 """A service answers as a memory does, refuses what it must, and is not brought down by anything that is sent."""
 
+import asyncio
 import json
 import random
 import re
@@ -29,10 +30,11 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("lance")
 
-from ahop.service import Collection, Key, Limits, Options, read_keys
+from ahop.service import Collection, Key, Limits, Options, create_app, read_keys
 from ahop.service.batching import BusyError, Cost, Job, Worker
 from ahop.service.keys import key_of, refuse_open
 from ahop.service.refit import Refits
+from ahop.service.server import named
 from ahop.service.snapshot import Snapshot
 from tests.readme import python_blocks, run_block
 from tests.recallers import colors, fitted, rows_of
@@ -203,8 +205,12 @@ def test_counters_and_log_know_no_queries(service: Running) -> None:
         assert name in text
     assert 'ahop_version{collection="phones"}' in text
     assert 'ahop_fragments{collection="phones"} ' in text
-    lines = [json.loads(line) for line in service.log.read_text("utf-8").splitlines()]
-    assert any(line.get("request") == "my-own-1" for line in lines)
+    for _ in range(100):
+        if '"request": "my-own-1"' in service.log.read_text("utf-8"):
+            break
+        time.sleep(0.05)  # the line comes after the answer
+    logged = [json.loads(line) for line in service.log.read_text("utf-8").splitlines()]
+    assert [line["route"] for line in logged if line.get("request") == "my-own-1"] == ["/metrics"]
     assert "7.654321" not in service.log.read_text("utf-8")
 
 
@@ -280,6 +286,8 @@ def test_feedback_is_learned_from_and_can_be_taken_back(
         client.activate(first)
         assert float((client.recall(copies).indices[:, 0] == origins).float().mean()) == before
         made.end()
+    if kind == "store":
+        return
     with running(tmp_path, str(path)) as made:  # feedback and versions outlive the process
         assert Client(made.url).inspect()["pairs"] == 120
         assert made.ask("POST", "/collections/rooms/versions/99/activate")[0] == 400
@@ -532,6 +540,7 @@ def test_answers_are_of_one_version_while_models_change(memory: ahop.Associative
                 .posterior
             )
             assert collection.learn(changed).version == step
+            time.sleep(0.05)
         is_over.set()
 
     swapping = threading.Thread(target=swap)
@@ -564,6 +573,55 @@ def test_a_fit_that_fails_changes_nothing(memory: ahop.AssociativeMemory, tmp_pa
     assert "no such similarity" in str(refits.of("rooms")[-1].error)
     assert collection.snapshot.version == 1
     refits.close()
+
+
+def asked_in_process(app: Any, body: bytes) -> tuple[int, Any]:
+    """What an application answers to a recall, without a server."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope: dict[str, Any] = {"type": "http", "method": "POST", "path": "/collections/rooms/recall"}
+    scope |= {"headers": [(b"host", b"localhost")], "query_string": b"", "http_version": "1.1", "scheme": "http"}
+    scope |= {"root_path": ""}
+    asyncio.run(app(scope, receive, send))
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+def test_bodies_and_explanations_at_a_time_are_limited(folder: Path) -> None:
+    body = json.dumps({"queries": [[0.0] * 8], "explain": True}).encode()
+    app = create_app({"rooms": folder / "rooms.ahop"}, Options(limits=Limits(held_bytes=len(body) + 1, explaining=0)))
+    assert asked_in_process(app, body + b"  ")[0] == 429
+    assert app.state.routes.held.bytes == 0, "it is given back"
+    status, said = asked_in_process(app, body)
+    assert (status, set(said)) == (429, {"error", "mend"})
+    assert asked_in_process(app, body.replace(b"true", b"false"))[0] == 200
+    app.state.routes.close()
+
+
+def test_work_that_takes_too_long_is_refused(folder: Path) -> None:
+    app = create_app({"rooms": folder / "rooms.ahop"}, Options(limits=Limits(work_seconds=1e-9)))
+    status, said = asked_in_process(app, json.dumps({"queries": [[0.0] * 8] * 3}).encode())
+    assert status == 413
+    assert "at a time" in said["mend"]
+    app.state.routes.close()
+
+
+def test_collections_are_named(tmp_path: Path) -> None:
+    assert named(["a/b/phones.ahop", "rooms=c.lance", "s3://x/y.lance"]) == {
+        "phones": "a/b/phones.ahop",
+        "rooms": "c.lance",
+        "y": "s3://x/y.lance",
+    }
+    for wrong in (["a/x.ahop", "b/x.ahop"], [], ["a b.ahop"]):
+        with pytest.raises(InvalidValueError):
+            named(wrong)
+    with pytest.raises(AhopError, match="no file"):
+        Collection("x", tmp_path / "nothing")
 
 
 # Anything may be sent.

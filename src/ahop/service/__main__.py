@@ -17,14 +17,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--review", type=int, default=0, help="keep so many doubtful answers, with queries, in memory")
     chosen = parser.parse_args(arguments)
     try:
-        split = [path.split("=", 1) if "=" in path else [None, path] for path in chosen.paths]
         options = Options(keys=keys_of(chosen.keys), review=max(0, chosen.review))
-        paths = (
-            {str(name): str(path) for name, path in split}
-            if all(name for name, _ in split)
-            else [path for _, path in split if path]
-        )
-        run(paths, host=chosen.host, port=chosen.port, options=options)
+        run(chosen.paths, host=chosen.host, port=chosen.port, options=options)
     except AhopError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -19,10 +19,10 @@ from ahop.service import request as reading
 from ahop.service import schema
 from ahop.service.answers import RefusedError, bytes_of, check_size, json_response, numbers_of, recall_words
 from ahop.service.arrow import STREAM, read_arrow, write_arrow
-from ahop.service.batching import Job, Worker
+from ahop.service.batching import BusyError, Job, Worker
 from ahop.service.collection import Collection
 from ahop.service.feedback import Feedback, Review
-from ahop.service.gate import Gate, told_of
+from ahop.service.gate import Gate, Held, told_of
 from ahop.service.metrics import CONTENT_TYPE, Metrics
 from ahop.service.options import Options
 from ahop.service.pages import routes_page
@@ -35,6 +35,8 @@ Result = TypeVar("Result")
 HEARD = 4
 # Bodies of more bytes are read, and answers of more numbers are written, beside the thread that listens.
 LARGE = 2**17
+# Turns that queries of one origin may take.
+TURNS = 20
 
 
 @final
@@ -53,6 +55,7 @@ class Routes:
             name: Feedback(each.state, each.snapshot.dimensions, options.limits) for name, each in collections.items()
         }
         self.reviews = {name: Review(options) for name in collections}
+        self.held, self._explaining = Held(), 0
         self.is_draining = False
         self._beside = ThreadPoolExecutor(2, "ahop-beside")
         self._writing = ThreadPoolExecutor(1, "ahop-writing")
@@ -143,7 +146,15 @@ class Routes:
             words = recall_words(asked, snapshot, found, rows)
             return Response(write_arrow(words), media_type=STREAM) if is_arrow else json_response(words)
 
-        return await self._maybe_beside(asked.explain or size > LARGE // 16, written)
+        if not asked.explain:
+            return await self._maybe_beside(size > LARGE // 16, written)
+        if self._explaining >= self.limits.explaining:
+            raise BusyError(1)
+        self._explaining += 1
+        try:
+            return await self._maybe_beside(True, written)
+        finally:
+            self._explaining -= 1
 
     async def versions(self, name: str, request: Request) -> Response:
         """The versions whose model can be answered from again, and the fits of late."""
@@ -257,14 +268,16 @@ class Routes:
 
     async def _body(self, request: Request) -> bytes:
         """All of it. One that is too large is not kept, but taken for a while: who still sends cannot hear."""
-        most, body, taken = self.limits.body_bytes, bytearray(), 0
+        most, body, taken, told = self.limits.body_bytes, bytearray(), 0, told_of(request)
         try:
             async with asyncio.timeout(self.limits.body_seconds):
                 async for chunk in request.stream():
                     taken += len(chunk)
                     if taken <= most:
                         body += chunk
-                    elif taken > HEARD * most:
+                        self.held.bytes += len(chunk)
+                        told.held_bytes += len(chunk)
+                    if taken > HEARD * most or self.held.bytes > self.limits.held_bytes:
                         break
         except TimeoutError:
             raise RefusedError(
@@ -272,6 +285,8 @@ class Routes:
                 f"The body was not here after {self.limits.body_seconds:g} seconds.",
                 Connection="close",
             ) from None
+        if self.held.bytes > self.limits.held_bytes:
+            raise BusyError(1)
         if taken > most:
             raise RefusedError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -316,19 +331,21 @@ class Routes:
             asked.patterns,
             tell,
         )
-        if job.seconds_left > self.limits.work_seconds and len(queries) > 1:
+        # What queries of one origin say is added in one go, which others wait for.
+        longest = self.limits.work_seconds if asked.same is None else TURNS * self.options.slice_seconds
+        if job.seconds_left > longest and len(queries) > 1:
             raise RefusedError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"These queries would take about {job.seconds_left:.0f} seconds.",
-                f"Send at most {max(1, int(len(queries) * self.limits.work_seconds / job.seconds_left))} at a time.",
+                f"Send at most {max(1, int(len(queries) * longest / job.seconds_left))} at a time.",
             )
         self.worker.check_free(job.seconds_left)
         self.worker.submit(job)
         try:
-            async with asyncio.timeout(self.limits.answer_seconds):
-                return await future
-        except TimeoutError:
-            raise UnavailableError(f"There was no answer after {self.limits.answer_seconds:g} seconds.") from None
+            await asyncio.wait({future}, timeout=self.limits.answer_seconds)
+            if not future.done():
+                raise UnavailableError(f"There was no answer after {self.limits.answer_seconds:g} seconds.")
+            return future.result()
         finally:
             job.is_given_up = True
 
@@ -395,7 +412,7 @@ def create_app(collections: Mapping[str, Collection | str | Path], options: Opti
 
     app.add_api_route("/docs", docs, methods=["GET"], include_in_schema=False)
     app.add_exception_handler(HTTPException, _not_routed)
-    app.add_middleware(Gate, options=routes.options, metrics=routes.metrics)
+    app.add_middleware(Gate, options=routes.options, metrics=routes.metrics, held=routes.held)
     return app
 
 

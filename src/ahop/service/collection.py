@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ahop._files import digest, replacing
-from ahop.errors import InvalidValueError, UnsupportedError
+from ahop.errors import DataNotFoundError, InvalidValueError, UnsupportedError
 from ahop.model import Model
 from ahop.saving.load import load, model_from_bytes, model_to_bytes
 from ahop.service.batching import Cost
@@ -217,6 +217,8 @@ class Collection:
         is_remote = "://" in self.path
         beside = None if is_remote else Path(f"{self.path.rstrip('/')}.service")
         self.state = state or beside
+        if not is_remote and not Path(self.path).exists():
+            raise DataNotFoundError(f"There is no file and no folder `{self.path}` to serve.")
         is_file = not is_remote and Path(self.path).is_file()
         self.source: Source = (
             FileSource(Path(self.path), self.state or Path(".")) if is_file else StoreSource(self.path)

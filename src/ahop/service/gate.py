@@ -35,14 +35,22 @@ class Told:
     route: str = "none"
     collection: str | None = None
     queries: int | None = None
+    held_bytes: int = 0
+
+
+@dataclass
+class Held:
+    """Bytes of the bodies of all requests that are being answered."""
+
+    bytes: int = 0
 
 
 @final
 class Gate:
     """The outermost layer: no route is reached but through it."""
 
-    def __init__(self, app: ASGIApp, options: Options, metrics: Metrics) -> None:
-        self._app, self._options, self._metrics = app, options, metrics
+    def __init__(self, app: ASGIApp, options: Options, metrics: Metrics, held: Held) -> None:
+        self._app, self._options, self._metrics, self._held = app, options, metrics, held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -84,6 +92,7 @@ class Gate:
             failure = RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, f"Request {told.id} failed.", mend)
             await failure.response()(scope, receive, answer)
         finally:
+            self._held.bytes -= told.held_bytes
             told.route = getattr(scope.get("route"), "path", "none")
             self._count(told, status, time.perf_counter() - started)
 

@@ -13,12 +13,14 @@ class Limits:
 
     Attributes:
         body_bytes: of a request.
+        held_bytes: of the bodies of all requests that are being answered.
         header_bytes: of its first line and headers together.
         queries: of a request.
         answers: the largest `k`.
         answer_bytes: of an answer, as they are estimated before it is worked on.
         values: that a filter may name for a column.
         explained: queries of a request that asks for explanations.
+        explaining: such requests at a time.
         header_seconds: to send the headers, from the connection or the last answer on.
         body_seconds: to send the body.
         answer_seconds: to be answered.
@@ -31,12 +33,14 @@ class Limits:
     """
 
     body_bytes: int = 8 * MIB
+    held_bytes: int = 256 * MIB
     header_bytes: int = 16 * 2**10
     queries: int = 1024
     answers: int = 1000
     answer_bytes: int = 4 * MIB
     values: int = 10_000
     explained: int = 16
+    explaining: int = 4
     header_seconds: float = 10.0
     body_seconds: float = 10.0
     answer_seconds: float = 30.0

@@ -57,8 +57,8 @@ def run(
     """Serve memories and stores over HTTP until a signal ends it.
 
     Args:
-        paths: files of memories and folders of stores; their names without the ending are those of the collections, or
-            give a mapping from names to paths.
+        paths: files of memories and folders of stores. Collections are named as these without the ending; `NAME=PATH`,
+            or a mapping from names to paths, gives them other names.
         host: where to listen. Others than the loopback need a key.
         port: 0 for one that is free; the log says which.
         options: keys and limits. If they have no keys, the variable `AHOP_KEY` may hold the secret of one that may do
@@ -99,8 +99,8 @@ def named(paths: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, s
     if isinstance(paths, Mapping):
         found = {name: str(path) for name, path in paths.items()}
     else:
-        listed = [(str(path).rstrip("/").rsplit("/", 1)[-1], str(path)) for path in paths]
-        found = {re.sub(r"\.(ahop|lance)$", "", name): path for name, path in listed}
+        listed = [_with_name(str(path)) for path in paths]
+        found = dict(listed)
         if len(found) != len(listed):
             raise InvalidValueError("Two collections have the same name. Name them: `NAME=PATH`.")
     for name in found:
@@ -109,6 +109,14 @@ def named(paths: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, s
     if not found:
         raise InvalidValueError("Give at least one file of a memory, or the folder of a store.")
     return found
+
+
+def _with_name(path: str) -> tuple[str, str]:
+    """What a path is called: by itself, or by the name that stands before it."""
+    given, equals, rest = path.partition("=")
+    if equals and NAME.fullmatch(given) and not Path(path).exists():
+        return given, rest
+    return re.sub(r"\.(ahop|lance)$", "", path.rstrip("/").rsplit("/", 1)[-1]), path
 
 
 def keys_of(path: str | None) -> tuple[Key, ...]:
@@ -125,7 +133,7 @@ def _bound(host: str, port: int) -> socket.socket:
         made.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         made.close()
-        raise InvalidValueError(f"`port` must be free on `{host}`; got {port}: {error}.") from error
+        raise InvalidValueError(f"`port` must be free on `{host}`; got {port} ({error}).") from error
     made.setblocking(False)
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     return made

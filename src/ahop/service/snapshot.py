@@ -9,6 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from ahop._files import digest
 from ahop._labels import numbers_of_entries
 from ahop.explanation import Compared, Explanation, explain
 from ahop.kernels.packing import keep_packed
@@ -18,8 +19,8 @@ from ahop.recaller import Recall, labels_at
 from ahop.scoring import rank, rank_together, without_floor
 from ahop.service.columns import Columns
 
-# Filters whose rows are remembered.
-REMEMBERED = 64
+# Filters whose rows are remembered, and how many rows of all of them.
+REMEMBERED, REMEMBERED_ROWS = 64, 2**22
 
 
 @final
@@ -60,7 +61,7 @@ class Snapshot:
         """The rows that pass both filters, and a name for these; None for all."""
         if where is None and forced is None:
             return "", None
-        name = json.dumps([where, forced], sort_keys=True)
+        name = digest(json.dumps([where, forced], sort_keys=True).encode())
         with self._lock:
             if name in self._rows:
                 self._rows.move_to_end(name)
@@ -71,7 +72,7 @@ class Snapshot:
             found = found[torch.isin(found, allowed, assume_unique=True)]
         with self._lock:
             self._rows[name] = found
-            while len(self._rows) > REMEMBERED:
+            while len(self._rows) > REMEMBERED or sum(map(len, self._rows.values())) > REMEMBERED_ROWS:
                 self._rows.popitem(last=False)
         return name, found
 
