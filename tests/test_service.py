@@ -246,6 +246,7 @@ def test_patterns_are_added_and_deleted(folder: Path, memory: ahop.AssociativeMe
         assert made.end() == 0
     store.refresh()
     assert len(store) == len(memory)
+    assert store.tombstones() == 1, "row 0 still lies in its file"
 
 
 def test_a_file_keeps_its_patterns(service: Running) -> None:

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import socket
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ from ahop.service.protocol import protocol_of
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 # The connections that the system keeps for us until we take them.
 BACKLOG = 2048
+# The thread that recalls asks for the interpreter after each step; by default the one that listens keeps it ten times
+# as long.
+SWITCH_SECONDS = 0.0005
 
 
 @final
@@ -72,6 +76,7 @@ def run(
     if secret and not chosen.keys:
         chosen = Options(**{**vars(chosen), "keys": (Key.of(secret, "AHOP_KEY", may_write=True),)})
     refuse_open(host, chosen.keys)
+    sys.setswitchinterval(SWITCH_SECONDS)
     listening = _bound(host, port)
     to_stderr()
     app = create_app({name: Collection(name, path) for name, path in named(paths).items()}, chosen)
@@ -126,7 +131,8 @@ def keys_of(path: str | None) -> tuple[Key, ...]:
 def _bound(host: str, port: int) -> socket.socket:
     """A socket of our own: another process on the same port is refused, not shared with."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family)
+    # By its name, or asyncio does not take it for TCP: it would hold back the end of each answer for 40 ms.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
