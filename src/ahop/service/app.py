@@ -41,11 +41,7 @@ TURNS = 20
 
 @final
 class Routes:
-    """What the routes of one service share.
-
-    Attributes:
-        is_draining: the service is about to end: it answers, and says that it is not ready for more.
-    """
+    """What the routes of one service share."""
 
     def __init__(self, collections: Mapping[str, Collection], options: Options) -> None:
         self.collections, self.options, self.limits = dict(collections), options, options.limits
@@ -56,7 +52,6 @@ class Routes:
         }
         self.reviews = {name: Review(options) for name in collections}
         self.held, self._explaining = Held(), 0
-        self.is_draining = False
         self._beside = ThreadPoolExecutor(2, "ahop-beside")
         self._writing = ThreadPoolExecutor(1, "ahop-writing")
 
@@ -74,7 +69,7 @@ class Routes:
 
     async def readyz(self) -> Response:
         """Whether it takes requests; not any more once it was told to end."""
-        if self.is_draining:
+        if self.held.is_draining:
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "The service is ending.", "Ask another one.")
         return json_response({"status": "ready"})
 
@@ -185,7 +180,7 @@ class Routes:
             raise RefusedError(HTTPStatus.FORBIDDEN, "This key is for some collections; counters are of all.")
         for name, each in self.collections.items():
             snapshot = each.snapshot
-            facts = await self._write(each.source.facts)
+            facts = await self._write(each.facts)
             self.metrics.state(name, snapshot.version, len(snapshot), len(self.feedback[name]), facts)
         return Response(self.metrics.text(), media_type=CONTENT_TYPE)
 

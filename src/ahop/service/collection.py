@@ -1,6 +1,5 @@
 """What a service answers from: a file of a memory, or a store."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -256,9 +255,9 @@ class Collection:
         with self._lock:
             return self.source.versions(self.snapshot)
 
-
-def open_collections(paths: Mapping[str, str | Path]) -> dict[str, Collection]:
-    return {name: Collection(name, path) for name, path in paths.items()}
+    def facts(self) -> dict[str, float]:
+        with self._lock:
+            return self.source.facts()
 
 
 def _plain(values: Any) -> list[Any]:

@@ -40,9 +40,15 @@ class Told:
 
 @dataclass
 class Held:
-    """Bytes of the bodies of all requests that are being answered."""
+    """What all requests share.
+
+    Attributes:
+        bytes: of the bodies of those that are being answered.
+        is_draining: the service is about to end: it answers, closes connections after that, and is not ready for more.
+    """
 
     bytes: int = 0
+    is_draining: bool = False
 
 
 @final
@@ -70,6 +76,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 status, is_started = message["status"], True
                 more = [(b"x-request-id", told.id.encode()), (b"x-content-type-options", b"nosniff")]
+                more += [(b"connection", b"close")] if self._held.is_draining else []
                 message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
 

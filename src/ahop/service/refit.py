@@ -116,7 +116,7 @@ class Refits:
                 model = model_from_bytes((folder / MODEL).read_bytes(), "The new model")
             version = collection.learn(model).version
             ended = replace(job, state="done", version=version, report=report)
-        except (AhopError, OSError, ValueError, subprocess.SubprocessError) as error:
+        except Exception as error:  # whatever it is, the job has ended
             ended = replace(job, state="failed", error=str(error)[:1000])
         finally:
             with self._lock:

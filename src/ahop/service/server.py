@@ -36,13 +36,13 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, drain_seconds: float) -> None:
         super().__init__(config)
-        self._routes, self._drain_seconds = app.state.routes, drain_seconds
+        self._held, self._drain_seconds = app.state.routes.held, drain_seconds
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._routes.is_draining:  # a second signal: at once
+        if self._held.is_draining:  # a second signal: at once
             self.should_exit = True
             return
-        self._routes.is_draining = True
+        self._held.is_draining = True
         clock = threading.Timer(self._drain_seconds, self._end)
         clock.daemon = True
         clock.start()
