@@ -9,6 +9,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ahop.service.options import Limits
 
+# Seconds that a connection which has not asked yet is left, when the service ends.
+GRACE = 1.0
+
 
 def protocol_of(limits: Limits) -> type[H11Protocol]:
     """HTTP/1.1 of uvicorn with a clock on each connection.
@@ -48,6 +51,13 @@ def protocol_of(limits: Limits) -> type[H11Protocol]:
                 self._wait()
             else:
                 self._start(longest)
+
+        def shutdown(self) -> None:
+            asked: Any = self.cycle
+            if asked is None:  # it was accepted, so what it is about to ask is answered
+                self._start(min(GRACE, limits.header_seconds))
+            else:
+                super().shutdown()
 
         def send_400_response(self, msg: str) -> None:
             if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
