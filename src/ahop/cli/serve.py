@@ -1,13 +1,12 @@
 """`ahop serve`: answers over HTTP."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ahop.cli.running import RequestError
 from ahop.cli.talk import Talk
-from ahop.errors import MissingPackageError
 
 LOOPBACK = "127.0.0.1"
 
@@ -33,11 +32,7 @@ def serve(
     if any(name for name, _ in given) and not all(name for name, _ in given):
         raise RequestError("Name all of them, as NAME=PATH, or none.")
     with talk.phase("loading"):
-        import ahop
-
-        service: Any = getattr(ahop, "service", None)
-    if service is None:
-        raise MissingPackageError("This release has no service. `ahop recall` answers files.")
+        from ahop import service
     options = service.Options(keys=() if keys is None else tuple(service.read_keys(keys)), review=review)
     served = dict(given) if given[0][0] else [path for _, path in given]
     service.run(served, host=host, port=port, options=options)

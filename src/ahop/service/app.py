@@ -1,7 +1,7 @@
 """The routes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -25,7 +25,7 @@ from ahop.service.feedback import Feedback, Review
 from ahop.service.gate import Gate, Held, told_of
 from ahop.service.metrics import CONTENT_TYPE, Metrics
 from ahop.service.options import Options
-from ahop.service.pages import routes_page
+from ahop.service.pages import FILES, page_file, routes_page
 from ahop.service.refit import Refits
 from ahop.service.request import RecallRequest
 from ahop.service.snapshot import Snapshot
@@ -406,9 +406,21 @@ def create_app(collections: Mapping[str, Collection | str | Path], options: Opti
         return HTMLResponse(routes_page(app.openapi()))
 
     app.add_api_route("/docs", docs, methods=["GET"], include_in_schema=False)
+    for path in FILES:
+        app.add_api_route(path, _page(path), methods=["GET"], include_in_schema=False)
     app.add_exception_handler(HTTPException, _not_routed)
     app.add_middleware(Gate, options=routes.options, metrics=routes.metrics, held=routes.held)
     return app
+
+
+def _page(path: str) -> Callable[[], Awaitable[Response]]:
+    """For people who would rather click than type."""
+    made = page_file(path)
+
+    async def page() -> Response:
+        return made
+
+    return page
 
 
 async def _not_routed(request: Request, error: Exception) -> Response:

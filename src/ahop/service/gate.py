@@ -19,9 +19,10 @@ from ahop.service.keys import Key, is_loopback, key_of
 from ahop.service.logs import log
 from ahop.service.metrics import Metrics
 from ahop.service.options import Options
+from ahop.service.pages import FILES
 
 # What may be asked without a key.
-OPEN = frozenset({"/livez", "/readyz"})
+OPEN = frozenset({"/livez", "/readyz", *FILES})
 EVERYBODY = Key("anybody", "0" * 64, may_write=True)
 NAME = re.compile(rb"[A-Za-z0-9_-]{1,64}")
 

@@ -1,7 +1,25 @@
-"""A page that lists the routes. It needs nothing from elsewhere."""
+"""Pages for people: one to ask with, one that lists the routes. They need nothing from elsewhere."""
 
 from html import escape
+from importlib.resources import files
 from typing import Any
+
+from starlette.responses import Response
+
+# What a browser may be sent without a key, which the page asks for; by path, the file and what it is.
+FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
 
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
@@ -10,6 +28,12 @@ STYLE = (
     "code{padding:.1rem .3rem}pre{padding:.7rem;overflow:auto}h2{font-size:1.05rem;margin-top:2rem}"
     "@media(prefers-color-scheme:dark){body{color:#ddd;background:#1b1b1b}code,pre{background:#2a2a2a}}"
 )
+
+
+def page_file(path: str) -> Response:
+    """One of `FILES`."""
+    name, kind = FILES[path]
+    return Response((files("ahop.service") / "page" / name).read_bytes(), headers=HEADERS, media_type=kind)
 
 
 def routes_page(schema: dict[str, Any]) -> str:

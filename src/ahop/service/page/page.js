@@ -1,0 +1,204 @@
+"use strict";
+const $ = (id) => document.getElementById(id);
+const SHOWN = 5;
+let dimensions = 0, side = 0, query = null;
+
+async function ask(path, body) {
+  const headers = { "Content-Type": "application/json" };
+  if ($("key").value) headers.Authorization = `Bearer ${$("key").value}`;
+  const answer = await fetch(path, body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) });
+  if (answer.status === 401) $("key-label").hidden = false;
+  if (!answer.ok) {
+    const told = await answer.json().catch(() => ({ error: `The service answered ${answer.status}.` }));
+    throw new Error([told.error, told.mend].filter(Boolean).join(" "));
+  }
+  return answer;
+}
+
+function guarded(work) {
+  return async (event) => {
+    if (event && event.type === "submit") event.preventDefault();
+    $("error").hidden = true;
+    try { await work(event); } catch (error) { $("error").textContent = error.message; $("error").hidden = false; }
+  };
+}
+
+const here = () => `collections/${encodeURIComponent($("collection").value)}`;
+
+async function collections() {
+  const found = (await (await ask("collections")).json()).collections;
+  $("collection").replaceChildren(...found.map((each) => new Option(each.name, each.name)));
+  await inspect();
+}
+
+async function inspect() {
+  const facts = await (await ask(here())).json();
+  dimensions = facts.dimensions;
+  side = Number.isInteger(Math.sqrt(dimensions)) && dimensions >= 16 ? Math.sqrt(dimensions) : 0;
+  $("version").textContent = `version ${facts.version}, ${facts.patterns} patterns, ${facts.dimensions} dimensions`;
+  $("report").textContent = facts.report || "Nothing was learned yet: answers are by distance.";
+  await state();
+}
+
+async function state() {
+  const sums = {};
+  try {
+    for (const line of (await (await ask("metrics")).text()).split("\n")) {
+      const [, name, of, value] = line.match(/^ahop_(\w+)\{collection="(.*)"\} (\S+)$/) || [];
+      if (name && of === $("collection").value) sums[name] = Number(value);
+    }
+  } catch { $("state").textContent = ""; return; }
+  const asked = sums.queries_total || 0;
+  const percent = (sum) => `${(100 * (sum || 0) / asked).toFixed(0)} %`;
+  $("state").textContent = asked
+    ? `${asked} queries so far: about ${percent(sums.queries_confidence_total)} are answered right, by its own estimate, and `
+      + `${percent(sums.queries_unknown_total)} come from no stored pattern. ${sums.pairs || 0} were corrected or confirmed.`
+    : "No query was answered yet.";
+}
+
+function numbers(text) {
+  const trimmed = text.trim();
+  const parts = trimmed.startsWith("[") ? JSON.parse(trimmed).flat() : trimmed.split(trimmed.includes(",") ? /\s*[,;]\s*/ : /\s+/);
+  return parts.map((each) => {
+    const word = String(each ?? "").trim().toLowerCase();
+    if (["", "nan", "null", "na", "none", "?"].includes(word)) return null;
+    const value = Number(word);
+    if (!Number.isFinite(value)) throw new Error(`"${word}" is no number. Leave it empty if it was not observed.`);
+    return value;
+  });
+}
+
+function draw(canvas, values) {
+  const known = values.filter((each) => each !== null);
+  const low = Math.min(...known), range = Math.max(...known) - low || 1;
+  canvas.width = canvas.height = side;
+  const context = canvas.getContext("2d"), image = context.createImageData(side, side);
+  values.forEach((value, place) => {
+    const shade = value === null ? 0 : 255 * (value - low) / range;
+    image.data.set(value === null ? [120, 60, 140, 255] : [shade, shade, shade, 255], 4 * place);
+  });
+  context.putImageData(image, 0, 0);
+  canvas.hidden = false;
+}
+
+async function picture(file) {
+  if (!side) throw new Error(`A picture needs a square number of dimensions; this collection has ${dimensions}. Paste the row instead.`);
+  const bitmap = await createImageBitmap(file), canvas = document.createElement("canvas");
+  canvas.width = canvas.height = side;
+  const context = canvas.getContext("2d");
+  context.drawImage(bitmap, 0, 0, side, side);
+  const [low, high] = $("pixels").value.split(",").map(Number), data = context.getImageData(0, 0, side, side).data;
+  return Array.from({ length: dimensions }, (_, place) => {
+    const [red, green, blue] = data.subarray(4 * place, 4 * place + 3);
+    return +(low + (high - low) * (0.299 * red + 0.587 * green + 0.114 * blue) / 255).toFixed(5);
+  });
+}
+
+async function given() {
+  const file = $("file").files[0];
+  if (!file) return;
+  const row = file.type.startsWith("image/") ? await picture(file) : numbers((await file.text()).trim().split("\n").pop());
+  $("row").value = row.map((each) => each === null ? "" : each).join(", ");
+  show();
+}
+
+function show() {
+  $("shown").hidden = true;
+  if (!side || !$("row").value.trim()) return;
+  const row = numbers($("row").value);
+  if (row.length === dimensions) draw($("shown"), row);
+}
+
+async function recall() {
+  query = numbers($("row").value);
+  if (query.length !== dimensions) throw new Error(`The row has ${query.length} numbers; this collection has ${dimensions} dimensions.`);
+  const found = await (await ask(`${here()}/recall`, { queries: [query], k: SHOWN, explain: true, patterns: side > 0 })).json();
+  $("answers").replaceChildren(...found.ids[0].map((id, place) => answer(found, id, place)));
+  $("unknown").textContent = found.unknown ? `It comes from none of them with probability ${found.unknown[0].toFixed(2)}.` : "";
+  $("answers-section").hidden = $("why-section").hidden = false;
+  $("told").textContent = "";
+  $("words").textContent = found.explanations[0].words;
+  $("waterfall").replaceChildren(waterfall(found.explanations[0]));
+  await state();
+}
+
+function answer(found, id, place) {
+  const item = document.createElement("li"), canvas = document.createElement("canvas"), name = document.createElement("span");
+  if (found.patterns) draw(canvas, found.patterns[0][place]);
+  name.className = "name";
+  name.textContent = found.labels ? `${found.labels[0][place]} (row ${id})` : `row ${id}`;
+  const bar = document.createElement("div"), filled = document.createElement("i"), number = document.createElement("b");
+  bar.className = "bar";
+  filled.style.width = `${100 * found.posterior[0][place]}%`;
+  number.textContent = found.posterior[0][place].toFixed(3);
+  bar.append(filled, number);
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "this one";
+  button.onclick = guarded(() => tell(id));
+  item.append(found.patterns ? canvas : document.createElement("span"), name, bar, button);
+  return item;
+}
+
+async function tell(id) {
+  const kept = await (await ask(`${here()}/pairs`, { queries: [query], ids: [id] })).json();
+  $("told").textContent = `Thank you: row ${id}. ${kept.pairs} such pairs are kept for the next fit.`;
+  await state();
+}
+
+function waterfall(explanation) {
+  const all = { name: "all together", log_odds: explanation.log_odds, word: "", whole: true };
+  const bars = [...explanation.bars.filter((each) => each.log_odds !== null), all];
+  let sum = 0, low = 0, high = 0;
+  const spans = bars.map((bar) => {
+    const from = bar.whole ? 0 : sum;
+    sum = bar.whole ? bar.log_odds : sum + bar.log_odds;
+    low = Math.min(low, sum); high = Math.max(high, sum);
+    return [from, sum];
+  });
+  const left = 250, width = 700, step = 26, place = (value) => left + (width - left - 60) * (value - low) / (high - low || 1);
+  const make = (kind, attributes, text) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+  const drawn = make("svg", { viewBox: `0 0 ${width} ${step * bars.length + 30}`, role: "img", "aria-label": explanation.words });
+  drawn.append(make("line", { x1: place(0), x2: place(0), y1: 0, y2: step * bars.length, class: "zero" }));
+  bars.forEach((bar, number) => {
+    const [from, to] = spans[number].map(place), y = step * number;
+    const seen = bar.seen === null || bar.seen === undefined ? "" : `: ${+bar.seen.toPrecision(3)}`;
+    const word = bar.word ? ` (${bar.word})` : "";
+    drawn.append(
+      make("text", { x: left - 8, y: y + 17, "text-anchor": "end" }, `${bar.name}${seen}${word}`.slice(0, 38)),
+      make("rect", { x: Math.min(from, to), y: y + 4, width: Math.max(1, Math.abs(to - from)), height: step - 8, class: bar.whole ? "all" : bar.log_odds < 0 ? "against" : "for" }),
+      make("text", { x: Math.max(from, to) + 4, y: y + 17 }, (bar.log_odds < 0 ? "" : "+") + bar.log_odds.toFixed(1)),
+    );
+  });
+  drawn.append(make("text", { x: left, y: step * bars.length + 22 }, `for ${explanation.rival} ← nats → for ${explanation.answer}`.slice(0, 70)));
+  return drawn;
+}
+
+async function fit() {
+  $("fitting").textContent = "Learning…";
+  const started = await (await ask(`${here()}/fit`, {})).json();
+  for (;;) {
+    await new Promise((done) => setTimeout(done, 500));
+    const told = await (await ask(`${here()}/versions`)).json();
+    const job = told.fits.find((each) => each.job === started.job);
+    if (!job || job.state === "done") break;
+    if (job.state === "failed") { $("fitting").textContent = ""; throw new Error(job.error); }
+  }
+  await inspect();
+  $("fitting").textContent = `Done: answers are from ${$("version").textContent.split(",")[0]} now.`;
+}
+
+$("ask").onsubmit = guarded(recall);
+$("correct").onsubmit = guarded(() => tell(Number($("right").value)));
+$("file").onchange = guarded(given);
+$("pixels").onchange = guarded(given);
+$("row").oninput = guarded(show);
+$("collection").onchange = guarded(inspect);
+$("key").onchange = guarded(collections);
+$("fit").onclick = guarded(fit);
+guarded(collections)();

@@ -1,0 +1,142 @@
+"""The page of a service in a real browser: a damaged picture goes in, the answer and the reason are read off it."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import ahop
+from ahop.errors import DataNotFoundError
+
+pytest.importorskip("fastapi")
+pytest.importorskip("selenium")
+
+from PIL import Image
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.services import Running, running
+
+COUNT, SECONDS = 120, 60
+FLAGS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1000,1400"),
+)
+
+
+def digits() -> torch.Tensor:
+    """Pictures of handwritten digits, (n, 784), from 0 to 1."""
+    try:
+        rows = ahop.datasets.load_mnist(download=False, progress=False).train[:COUNT]
+    except DataNotFoundError:
+        pytest.skip("the page is tried with MNIST: set AHOP_DATA to the folder that holds `mnist`")
+    return torch.from_numpy(np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)) / 255
+
+
+def damaged(row: torch.Tensor, seed: int = 0) -> torch.Tensor:
+    """A part is covered, the rest is noisy."""
+    picture = row.view(28, 28).clone()
+    picture[14:] = 0.0
+    noisy = picture + 0.1 * torch.randn(28, 28, generator=torch.Generator().manual_seed(seed))
+    return noisy.clamp(0, 1).flatten()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder, stored = tmp_path_factory.mktemp("page"), digits()
+    ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity()).save(folder / "digits.ahop")
+    with running(folder, str(folder / "digits.ahop")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("a browser is needed: install chromium and chromium-driver")
+    options = ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    made = Chrome(options=options, service=ChromeService(driver))
+    yield made
+    made.quit()
+
+
+def text(browser: Chrome, name: str) -> str:
+    return browser.find_element(By.ID, name).text
+
+
+def wait(browser: Chrome, done: Any) -> None:
+    WebDriverWait(browser, SECONDS).until(lambda _: done())
+
+
+def upload(browser: Chrome, path: Path, row: torch.Tensor) -> None:
+    Image.fromarray((255 * row.view(28, 28)).round().byte().numpy()).save(path)
+    browser.find_element(By.ID, "file").send_keys(str(path))
+    wait(browser, lambda: browser.find_element(By.ID, "row").get_attribute("value"))
+    browser.find_element(By.CSS_SELECTOR, "#ask button").click()
+
+
+def test_a_damaged_picture_is_found_explained_corrected_and_learned_from(
+    service: Running, browser: Chrome, tmp_path: Path
+) -> None:
+    stored = digits()
+    browser.get(service.url)
+    wait(browser, lambda: "version 1" in text(browser, "version"))
+    assert Select(browser.find_element(By.ID, "collection")).first_selected_option.text == "digits"
+    upload(browser, tmp_path / "damaged.png", damaged(stored[7]))
+    wait(browser, lambda: text(browser, "answers"))
+    first = browser.find_element(By.CSS_SELECTOR, "#answers li")
+    assert "row 7" in first.text
+    assert text(browser, "words").startswith("7 with probability")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#waterfall rect")) >= 5
+    for row in range(8, 60):
+        kept = service.ask(
+            "POST", "/collections/digits/pairs", {"queries": [damaged(stored[row], row).tolist()], "ids": [row]}
+        )
+        assert kept[0] == 201
+    browser.find_element(By.ID, "right").send_keys("7")
+    browser.find_element(By.CSS_SELECTOR, "#correct button").click()
+    wait(browser, lambda: "53 such pairs" in text(browser, "told"))
+    browser.save_screenshot(str(tmp_path / "page.png"))
+    browser.find_element(By.ID, "fit").click()
+    wait(browser, lambda: "version 2" in text(browser, "fitting") or text(browser, "error"))
+    assert not text(browser, "error")
+    assert "version 2" in text(browser, "version")
+    assert "queries so far" in text(browser, "state")
+    said = browser.get_log("browser")  # type: ignore[no-untyped-call]
+    assert [each for each in said if each["level"] == "SEVERE"] == []
+
+
+def test_a_row_may_have_gaps_and_what_is_wrong_is_said(service: Running, browser: Chrome) -> None:
+    browser.get(service.url)
+    wait(browser, lambda: "784 dimensions" in text(browser, "version"))
+    row = browser.find_element(By.ID, "row")
+    row.send_keys("1, 2, 3")
+    browser.find_element(By.CSS_SELECTOR, "#ask button").click()
+    wait(browser, lambda: "784" in text(browser, "error"))
+    values = [f"{number:.2f}" for number in digits()[3].tolist()]
+    values[100] = ""
+    browser.execute_script("arguments[0].value = arguments[1]", row, ", ".join(values))
+    browser.find_element(By.CSS_SELECTOR, "#ask button").click()
+    wait(browser, lambda: "row 3" in text(browser, "answers"))
+    assert not text(browser, "error")
+
+
+def test_no_page_is_wider_than_a_phone(service: Running, browser: Chrome) -> None:
+    size = browser.get_window_size()
+    try:
+        browser.set_window_size(500, 900)  # no window is narrower
+        browser.get(service.url)
+        wait(browser, lambda: "version" in text(browser, "version"))
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    finally:
+        browser.set_window_size(size["width"], size["height"])
