@@ -8,14 +8,18 @@ from ahop.service.options import Options
 from ahop.service.server import keys_of, run
 
 
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m ahop.service", description=__doc__)
+    made.add_argument("paths", nargs="+", metavar="PATH", help="a memory's file or a store's folder; or NAME=PATH")
+    made.add_argument("--host", default="127.0.0.1", help="where to listen; others than the loopback need a key")
+    made.add_argument("--port", type=int, default=8000, help="0 for one that is free")
+    made.add_argument("--keys", metavar="FILE", help="JSON file of keys; or set AHOP_KEY to the secret of one")
+    made.add_argument("--review", type=int, default=0, help="keep so many doubtful answers, with queries, in memory")
+    return made
+
+
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m ahop.service", description=__doc__)
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="a memory's file or a store's folder; or NAME=PATH")
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen; others than the loopback need a key")
-    parser.add_argument("--port", type=int, default=8000, help="0 for one that is free")
-    parser.add_argument("--keys", metavar="FILE", help="JSON file of keys; or set AHOP_KEY to the secret of one")
-    parser.add_argument("--review", type=int, default=0, help="keep so many doubtful answers, with queries, in memory")
-    chosen = parser.parse_args(arguments)
+    chosen = parser().parse_args(arguments)
     try:
         options = Options(keys=keys_of(chosen.keys), review=max(0, chosen.review))
         run(chosen.paths, host=chosen.host, port=chosen.port, options=options)
