@@ -34,9 +34,6 @@ class Client:
         key: the secret, if the service asks for one.
         timeout: seconds to wait for an answer.
         patterns: answer the stored patterns too. Without them answers are much smaller, and `Recall.patterns` is empty.
-
-    Example:
-        >>> Client("http://127.0.0.1:8000").recall(queries, k=3)  # doctest: +SKIP
     """
 
     def __init__(

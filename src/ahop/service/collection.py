@@ -12,7 +12,8 @@ from torch import Tensor
 from ahop._files import digest, replacing
 from ahop.errors import DataNotFoundError, InvalidValueError, UnsupportedError
 from ahop.model import Model
-from ahop.saving.load import load, model_from_bytes, model_to_bytes
+from ahop.saving.load import load as read_memory
+from ahop.saving.load import model_from_bytes, model_to_bytes
 from ahop.service.batching import Cost
 from ahop.service.snapshot import Snapshot
 from ahop.stores.models import over
@@ -63,7 +64,7 @@ class FileSource:
     kind = "file"
 
     def __init__(self, path: Path, state: Path) -> None:
-        self._memory, self._state = load(path), state
+        self._memory, self._state = read_memory(path), state
         self._base = digest(model_to_bytes(self._memory.model))[:16]
         self._ids = torch.arange(len(self._memory))
 

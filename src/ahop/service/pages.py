@@ -1,7 +1,7 @@
 """Pages for people: one to ask with, one that lists the routes. They need nothing from elsewhere."""
 
 from html import escape
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -33,7 +33,7 @@ STYLE = (
 def page_file(path: str) -> Response:
     """One of `FILES`."""
     name, kind = FILES[path]
-    return Response((files("ahop.service") / "page" / name).read_bytes(), headers=HEADERS, media_type=kind)
+    return Response((Path(__file__).parent / "page" / name).read_bytes(), headers=HEADERS, media_type=kind)
 
 
 def routes_page(schema: dict[str, Any]) -> str:

@@ -17,7 +17,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ahop.errors import AhopError, ConflictError, InvalidValueError
-from ahop.saving.load import load, model_from_bytes, model_to_bytes
+from ahop.saving.load import load as read_memory
+from ahop.saving.load import model_from_bytes, model_to_bytes
 from ahop.service.collection import Collection
 from ahop.service.logs import log
 
@@ -162,7 +163,7 @@ def learn(folder: Path) -> None:
     from ahop.fitting.fit import fit
     from ahop.variants.base import Pairs
 
-    memory, given = load(folder / MEMORY), load_file(folder / GIVEN)
+    memory, given = read_memory(folder / MEMORY), load_file(folder / GIVEN)
     settings = json.loads((folder / SETTINGS).read_text("ascii"))
     pairs = Pairs(given["origins"], given["copies"].to(memory.patterns)) if len(given["origins"]) else None
     try:

@@ -22,7 +22,7 @@ from ahop.service.logs import log, to_stderr
 from ahop.service.options import Options
 from ahop.service.protocol import protocol_of
 
-NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+NAME = r"[A-Za-z0-9_.-]{1,100}"
 # The connections that the system keeps for us until we take them.
 BACKLOG = 2048
 # The thread that recalls asks for the interpreter after each step; by default the one that listens keeps it ten times
@@ -109,7 +109,7 @@ def named(paths: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, s
         if len(found) != len(listed):
             raise InvalidValueError("Two collections have the same name. Name them: `NAME=PATH`.")
     for name in found:
-        if not NAME.fullmatch(name):
+        if not re.fullmatch(NAME, name):
             raise InvalidValueError(f"{name!r} cannot be the name of a collection. Name it: `NAME=PATH`.")
     if not found:
         raise InvalidValueError("Give at least one file of a memory, or the folder of a store.")
@@ -119,7 +119,7 @@ def named(paths: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, s
 def _with_name(path: str) -> tuple[str, str]:
     """What a path is called: by itself, or by the name that stands before it."""
     given, equals, rest = path.partition("=")
-    if equals and NAME.fullmatch(given) and not Path(path).exists():
+    if equals and re.fullmatch(NAME, given) and not Path(path).exists():
         return given, rest
     return re.sub(r"\.(ahop|lance)$", "", path.rstrip("/").rsplit("/", 1)[-1]), path
 
