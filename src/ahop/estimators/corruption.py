@@ -78,8 +78,6 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
             groups: (m,), where each copy comes from, such as its device; each may have a corruption of its own.
             patterns: (n, d), instead of y: the copies come from these, and nobody knows which from which.
         """
-        for kept in ("_copies", "_origins", "_groups"):
-            self.__dict__.pop(kept, None)
         if patterns is not None:
             return self._learn_unlabeled(X, y, groups, patterns)
         copies, origins = self._checked(X, y, reset=True)
@@ -144,8 +142,11 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
         stored = check_array(by_name(self, patterns), dtype=queries.dtype, ensure_all_finite="allow-nan", copy=True)
         if stored.shape[1] != queries.shape[1]:
             raise ShapeError(f"`patterns` must have the {queries.shape[1]} columns of X; got shape {stored.shape}.")
+        self._fitted(stored, queries=queries, groups=groups)
         self.labels_: NDArray[Any] | None = None
-        return self._fitted(stored, queries=queries, groups=groups)
+        for kept in ("_copies", "_origins", "_groups"):  # pairs of another fit
+            self.__dict__.pop(kept, None)
+        return self
 
     def _fitted(self, origins: NDArray[Any], **known: Any) -> Self:
         seed = seed_from(self.random_state)

@@ -121,12 +121,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         self._named = y is not None
         self._keep_ids(_checked_ids(y, len(patterns), stored=0))
         with threads(self.n_jobs):
-            if queries is None:
-                self.memory_ = self._memory(patterns)
-            else:
-                self.memory_ = fit(patterns, queries=dense(self._validated(queries, reset=False)), progress=False)
-                if self.beta is not None:
-                    self.memory_.separation = Softmax(float(self.beta))
+            self.memory_ = self._memory(patterns, queries)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -233,13 +228,17 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         self.classes_, places = np.unique(ids, return_inverse=True)
         self._class_of = torch.from_numpy(places)
 
-    def _memory(self, patterns: NDArray[Any]) -> AssociativeMemory:
-        if self.corruption is None or isinstance(self.corruption, str):
+    def _memory(self, patterns: NDArray[Any], queries: Any) -> AssociativeMemory:
+        memory: AssociativeMemory
+        if queries is not None:
+            memory = fit(patterns, queries=dense(self._validated(queries, reset=False)), progress=False)
+        elif self.corruption is None or isinstance(self.corruption, str):
             name = check_choice("corruption", self.corruption or "euclidean", tuple(FIXED))
             fixed = AssociativeMemory(patterns, FIXED[name]())
             fixed.separation = Softmax(_guessed_beta(fixed) if self.beta is None else float(self.beta))
             return fixed
-        memory: AssociativeMemory = self.corruption.memory(patterns)
+        else:
+            memory = self.corruption.memory(patterns)
         if self.beta is not None:
             memory.separation = Softmax(float(self.beta))
         return memory

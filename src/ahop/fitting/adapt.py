@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 from tqdm.auto import tqdm
 
 from ahop._checks import as_group_names, as_queries, check_kind
@@ -15,10 +15,10 @@ from ahop.fitting.candidates import CANDIDATES
 from ahop.fitting.contrast import contrast
 from ahop.fitting.mixture import Form, MixtureFit, fit_mixture
 from ahop.fitting.origins import BEST, LEAST_SHARE, OriginProblem
-from ahop.fitting.posterior import behind
 from ahop.fitting.threads import few_threads
 from ahop.fitting.training_set import TrainingSet
 from ahop.fitting.unknown import detector_of
+from ahop.fitting.unlabeled import CLEARLY, errors_ahead, halves_of
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.ranking import Ranked, posterior_of
@@ -35,12 +35,10 @@ Learn: TypeAlias = Callable[[TrainingSet], Similarity]
 
 # Fewer queries teach nothing that could be told from chance.
 LEAST_QUERIES = 8
-# Fewer queries are judged in two halves, each by what was learned from the other; of more, one half is enough.
-MANY_QUERIES = 256
 # Rounds of answers and of what is learned from them.
 ROUNDS = 4
-# Standard errors that are more than chance, and those that are not.
-CLEARLY, NO_LESS = 2.0, 1.0
+# Standard errors that are no more than chance.
+NO_LESS = 1.0
 # Copies that show what a query of no stored pattern looks like.
 SIMULATED = 512
 # Of all answers to a query, the best counts at least so much: a fit needs something.
@@ -161,9 +159,7 @@ class _Log:
         bar: "tqdm[Any]",
     ) -> None:
         self.model, self.patterns, self.queries, self.seed, self.bar = model, patterns, queries, seed, bar
-        order = torch.randperm(len(queries), generator=Generator().manual_seed(seed))
-        first, second = queries[order[::2]], queries[order[1::2]]
-        self.halves = [(first, second)] if len(queries) >= MANY_QUERIES else [(first, second), (second, first)]
+        self.halves = halves_of(queries, seed)
         self.then = self._training(model.similarity, then.to(patterns), None).mixture
         self.ways: dict[str, Learn] = {ALIGNED: self._aligned}
         kind = _kind(model.similarity, report)
@@ -287,5 +283,4 @@ def _mean(parts: Sequence[Tensor]) -> float:
 def _ahead(parts: Sequence[Tensor]) -> float:
     """By how many standard errors the mean is above zero."""
     values = torch.cat(list(parts))
-    mean, error = behind(values, torch.zeros_like(values), torch.ones_like(values))
-    return mean / error if error > 0 else 0.0
+    return errors_ahead(values, torch.zeros_like(values))

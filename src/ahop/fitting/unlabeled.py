@@ -109,7 +109,7 @@ def learn_unlabeled(
     hears = may_hear and silence_tells(patterns, queries)
     metric = HEARD if hears else PLAIN
     judged: dict[str, list[Tensor]] = {}
-    for known, asked in _halves(queries, seed):
+    for known, asked in halves_of(queries, seed):
         problem = OriginProblem(patterns, known, labeled)
         inference = infer_origins(patterns, known, labeled, told)
         learned = _learned(wanted, _taught(problem, inference))
@@ -146,7 +146,7 @@ def _calibrating(
     return Pairs(drawn_origins(similarity, posterior, patterns, asked, seed), asked)
 
 
-def _halves(queries: Tensor, seed: int) -> list[tuple[Tensor, Tensor]]:
+def halves_of(queries: Tensor, seed: int) -> list[tuple[Tensor, Tensor]]:
     """Queries to learn from, and those that judge."""
     order = torch.randperm(len(queries), generator=torch.Generator().manual_seed(seed))
     if len(queries) < 2:
@@ -195,13 +195,13 @@ def _judgments(judged: dict[str, Tensor], metric: str) -> tuple[Judgment, ...]:
     """All similarities that were judged, best first, beside the plain metric."""
     plain, best = judged.get(metric), max(judged.values(), key=lambda values: float(values.mean()))
     found = [
-        Judgment(name, float(values.mean()), _ahead(values, plain), _ahead(best, values))
+        Judgment(name, float(values.mean()), errors_ahead(values, plain), errors_ahead(best, values))
         for name, values in judged.items()
     ]
     return tuple(sorted(found, key=lambda each: -each.information))
 
 
-def _ahead(values: Tensor, others: Tensor | None) -> float:
+def errors_ahead(values: Tensor, others: Tensor | None) -> float:
     """By how many standard errors the mean of values is larger than that of others; none, if there are none."""
     if others is None:
         return 0.0
