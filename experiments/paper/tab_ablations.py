@@ -9,10 +9,9 @@ Paper:
 """
 
 import torch
-from torch import Tensor
 
 import ahop
-from experiments.support.ablation import UnsortedSimilarity, fit_with_adam
+from experiments.support.ablation import Start, UnsortedSimilarity, fits_with_adam
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
 from experiments.support.measures import ceiling, outcome_of
@@ -64,9 +63,6 @@ def run(cell: Row, quick: bool) -> list[Row]:
     random = torch.rand(DIMENSIONS, DIMENSIONS, generator=torch.Generator().manual_seed(seed))
     epochs = 10 if quick else 200
 
-    def adam(memory: ahop.AssociativeMemory, transform: Tensor, learned: bool = False) -> ahop.AssociativeMemory:
-        return fit_with_adam(memory, pairs, transform, learned, epochs)
-
     def convex(memory: ahop.AssociativeMemory, chosen: ahop.Pairs = pairs) -> ahop.AssociativeMemory:
         return ahop.fit(memory, pairs=chosen, progress=False)
 
@@ -74,19 +70,21 @@ def run(cell: Row, quick: bool) -> list[Row]:
         return ahop.fit(memory, pairs=pairs, solver=ahop.fitting.ConvexSolver(monotone=True), progress=False)
 
     dot, dis = [ahop.DotSimilarity()], [ahop.EuclideanSimilarity()]
-    by_triangle, optimum = adam(sorted_memory, triangle), convex(sorted_memory)
-    unsorted_optimum = convex(unsorted_memory)
+    optimum, unsorted_optimum = convex(sorted_memory), convex(unsorted_memory)
+    matrices = [Start(matrix, is_learned) for is_learned in (False, True) for matrix in (random, identity, triangle)]
+    by_adam = fits_with_adam(sorted_memory, pairs, matrices, epochs)
+    unsorted_by_adam = fits_with_adam(unsorted_memory, pairs, [Start(identity), Start(triangle)], epochs)
     fitted = [
-        ("1: unsorted, no U", "adam", adam(unsorted_memory, identity)),
-        ("1: unsorted, U", "adam", adam(unsorted_memory, triangle)),
+        ("1: unsorted, no U", "adam", unsorted_by_adam[0]),
+        ("1: unsorted, U", "adam", unsorted_by_adam[1]),
         ("1: unsorted, no U", "convex", unsorted_optimum),
         ("1: unsorted, U", "convex", unsorted_optimum),
-        ("2: fixed random", "adam", adam(sorted_memory, random)),
-        ("2: fixed I", "adam", adam(sorted_memory, identity)),
-        ("2: fixed U", "adam", by_triangle),
-        ("2: learned from random", "adam", adam(sorted_memory, random, learned=True)),
-        ("2: learned from I", "adam", adam(sorted_memory, identity, learned=True)),
-        ("2: learned from U", "adam", adam(sorted_memory, triangle, learned=True)),
+        ("2: fixed random", "adam", by_adam[0]),
+        ("2: fixed I", "adam", by_adam[1]),
+        ("2: fixed U", "adam", by_adam[2]),
+        ("2: learned from random", "adam", by_adam[3]),
+        ("2: learned from I", "adam", by_adam[4]),
+        ("2: learned from U", "adam", by_adam[5]),
         ("2: fixed U", "convex", optimum),
         ("3: dot only", "convex", convex(ahop.zoo.a_hop(patterns, dot))),
         ("3: dis only", "convex", convex(ahop.zoo.a_hop(patterns, dis))),

@@ -1,5 +1,8 @@
 """What only the ablations need: unsorted similarities, and Adam on a transform U that may be learned."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -60,34 +63,60 @@ class PlainSimilarity(Similarity):
         return torch.stack(scores).sum(0)
 
 
-def fit_with_adam(
+@dataclass(frozen=True)
+class Start:
+    """Where Adam starts: a matrix U, which is learned too or stays."""
+
+    transform: Tensor
+    is_learned: bool = False
+
+
+def fits_with_adam(
     memory: ahop.AssociativeMemory,
     pairs: ahop.Pairs,
-    transform: Tensor,
-    learn_transform: bool,
+    starts: Sequence[Start],
     epochs: int,
     learning_rate: float = 0.1,
-) -> ahop.AssociativeMemory:
-    r"""The paper's recipe for $s = \sum_k \beta_k w_k^\top U q_k$, on pairs whose features are computed once.
+) -> list[ahop.AssociativeMemory]:
+    r"""The paper's recipe for $s = \sum_k \beta_k w_k^\top U q_k$ from each start, on features that are computed once.
 
-    Starts at $U^\top w$ nearest to all ones, the base similarities, whatever U is.
+    Starts at $U^\top w$ nearest to all ones, the base similarities, whatever U is. Fits share nothing but the reading
+    of the features, which takes most of the time.
     """
     similarity = memory.similarity
     assert isinstance(similarity, LinearSimilarity)
     features = similarity.features(memory.patterns, pairs.queries)
     bases = features.shape[-1] // similarity.dimensions
-    start = torch.linalg.lstsq(transform.mT, torch.ones(similarity.dimensions, 1)).solution.mT
-    weights = nn.Parameter(start.expand(bases, -1).clone())
-    betas = nn.Parameter(torch.ones(bases, 1))
-    matrix = nn.Parameter(transform.clone(), requires_grad=learn_transform)
-    optimizer = torch.optim.Adam([weights, betas, *([matrix] if learn_transform else [])], lr=learning_rate)
+    flat, origins = features.flatten(0, 1), pairs.origins.repeat(len(starts))
+    fits = [_AdamFit(start, bases, similarity.dimensions, learning_rate) for start in starts]
     for _ in range(epochs):
-        scores = features @ (betas * (weights @ matrix)).flatten()
-        loss = nn.functional.cross_entropy(scores, pairs.origins)
-        optimizer.zero_grad()
+        scores = torch.stack([fit.coefficients() for fit in fits]) @ flat.mT
+        loss = nn.functional.cross_entropy(scores.view(-1, len(memory)), origins) * len(fits)
+        for fit in fits:
+            fit.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        for fit in fits:
+            fit.optimizer.step()
+    return [_with_coefficients(memory, fit.coefficients().detach()) for fit in fits]
+
+
+class _AdamFit:
+    """The parameters of one fit."""
+
+    def __init__(self, start: Start, bases: int, dimensions: int, learning_rate: float) -> None:
+        nearest = torch.linalg.lstsq(start.transform.mT, torch.ones(dimensions, 1)).solution.mT
+        self.weights = nn.Parameter(nearest.expand(bases, -1).clone())
+        self.betas = nn.Parameter(torch.ones(bases, 1))
+        self.matrix = nn.Parameter(start.transform.clone(), requires_grad=start.is_learned)
+        learned = [self.weights, self.betas, *([self.matrix] if start.is_learned else [])]
+        self.optimizer = torch.optim.Adam(learned, lr=learning_rate)
+
+    def coefficients(self) -> Tensor:
+        return (self.betas * (self.weights @ self.matrix)).flatten()
+
+
+def _with_coefficients(memory: ahop.AssociativeMemory, coefficients: Tensor) -> ahop.AssociativeMemory:
     fitted = memory.copy()
     assert isinstance(fitted.similarity, LinearSimilarity)
-    fitted.similarity.set_coefficients((betas * (weights @ matrix)).flatten().detach())
+    fitted.similarity.set_coefficients(coefficients)
     return fitted
