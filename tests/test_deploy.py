@@ -52,7 +52,7 @@ def test_probes_ask_for_what_there_is(tmp_path: Path) -> None:
     ahop.AssociativeMemory(torch.eye(3), ahop.EuclideanSimilarity()).save(tmp_path / "memory.ahop")
     app = create_app({"memory": tmp_path / "memory.ahop"})
     known = set(app.openapi()["paths"])
-    app.state.routes.close()
+    app.state.shared.close()
     asked = set(re.findall(r"path: (/\w+)", read("kubernetes.yaml"))) | {"/readyz"}
     assert asked <= known
 

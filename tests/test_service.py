@@ -600,11 +600,11 @@ def test_bodies_and_explanations_at_a_time_are_limited(folder: Path) -> None:
     body = json.dumps({"queries": [[0.0] * 8], "explain": True}).encode()
     app = create_app({"rooms": folder / "rooms.ahop"}, Options(limits=Limits(held_bytes=len(body) + 1, explaining=0)))
     assert asked_in_process(app, body + b"  ")[0] == 429
-    assert app.state.routes.held.bytes == 0, "it is given back"
+    assert app.state.shared.held.bytes == 0, "it is given back"
     status, said = asked_in_process(app, body)
     assert (status, set(said)) == (429, {"error", "mend"})
     assert asked_in_process(app, body.replace(b"true", b"false"))[0] == 200
-    app.state.routes.close()
+    app.state.shared.close()
 
 
 def test_work_that_takes_too_long_is_refused(folder: Path) -> None:
@@ -612,7 +612,7 @@ def test_work_that_takes_too_long_is_refused(folder: Path) -> None:
     status, said = asked_in_process(app, json.dumps({"queries": [[0.0] * 8] * 3}).encode())
     assert status == 413
     assert "at a time" in said["mend"]
-    app.state.routes.close()
+    app.state.shared.close()
 
 
 def test_collections_are_named(tmp_path: Path) -> None:

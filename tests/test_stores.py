@@ -840,3 +840,26 @@ def test_a_store_says_what_it_is(store: Store) -> None:
     assert "version=1, rows=60" in repr(store)
     assert store.columns == ["color"]
     assert problem().patterns.shape[1] != store.dimensions
+
+
+def test_a_store_goes_back_and_keeps_what_came_between(fitted: ahop.AssociativeMemory, tmp_path: Path) -> None:
+    memory = fitted
+    store = ahop.create_store(tmp_path / "table", memory)
+    first = store.version
+    store.remove(torch.tensor([0, 3]))
+    store.learn(ahop.AssociativeMemory(memory.patterns, ahop.EuclideanSimilarity()))
+    between, count = store.version, len(store)
+    store.restore(first)
+    assert store.version > between
+    assert torch.equal(store.rows().ids, torch.arange(len(memory)))
+    queries = memory.patterns[:5] + 0.5
+    assert torch.equal(store.recall(queries).indices, memory.recall(queries).indices)
+    assert torch.allclose(store.recall(queries).posterior, memory.recall(queries).posterior, atol=1e-6)
+    assert len(store.at(between)) == count
+    again = ahop.open_store(tmp_path / "table")
+    assert len(again) == len(memory)
+    again.add(memory.patterns[:1])
+    with pytest.raises(InvalidValueError, match="kept"):
+        store.restore(10**6)
+    with pytest.raises(UnsupportedError):
+        store.at(first).restore(first)

@@ -70,12 +70,30 @@ def link(
     queries = as_queries(right, stored.patterns, "right", stored.dimensions)
     names = None if groups is None else as_group_names(groups, len(queries))
     edges = edges_of(memory, queries, max(candidates, k), names)
-    share = _unmatched(unmatched, len(queries), len(memory), one_to_one, stored.detector is not None)
-    beliefs = propagate(edges, share, one_to_one)
     known = index_of(right) if labels is None else labels
     left_names = np.arange(len(stored)) if stored.labels is None else stored.labels
     right_names = np.arange(len(queries)) if known is None else as_labels(known, len(queries))
     gone = memory.removed if isinstance(memory, Index) else torch.zeros(len(stored), dtype=torch.bool)
+    share = share_unmatched(unmatched, len(queries), len(memory), one_to_one, stored.detector is not None)
+    return links_of(edges, share, one_to_one, k, left_names, right_names, gone)
+
+
+def links_of(
+    edges: Edges,
+    unmatched: float | None,
+    one_to_one: bool,
+    k: int,
+    left_names: NDArray[Any],
+    right_names: NDArray[Any],
+    gone: Tensor,
+) -> Links:
+    """The links among these candidates.
+
+    Args:
+        unmatched: share of the right rows that have no origin; None to estimate it.
+        gone: (n,) left rows that are not there any more.
+    """
+    beliefs = propagate(edges, unmatched, one_to_one)
     return _links(edges, beliefs, assign(edges, beliefs, one_to_one), k, left_names, right_names, gone)
 
 
@@ -95,7 +113,7 @@ def _memory(left: Any, right: RowsLike, progress: bool) -> AssociativeMemory | I
     return fit(memory, queries=queries[::every], similarity="auto", progress=progress)
 
 
-def _unmatched(given: float | None, right: int, left: int, one_to_one: bool, can_tell: bool) -> float | None:
+def share_unmatched(given: float | None, right: int, left: int, one_to_one: bool, can_tell: bool) -> float | None:
     """The share of the right rows that have no origin, as far as it is known beforehand."""
     least = max(0.0, 1 - left / right) if one_to_one and right else 0.0
     if given is None:

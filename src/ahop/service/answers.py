@@ -5,6 +5,7 @@ from http import HTTPStatus
 from math import isfinite
 from typing import Any
 
+import numpy as np
 import torch
 from starlette.responses import Response
 from torch import Tensor
@@ -16,9 +17,11 @@ from ahop.errors import (
     InsufficientMemoryError,
     UnavailableError,
 )
+from ahop.linking.edges import Edges
+from ahop.linking.link import links_of, share_unmatched
 from ahop.recaller import Recall
 from ahop.service.batching import BusyError
-from ahop.service.request import RecallRequest
+from ahop.service.request import LinkSettings, RecallRequest
 from ahop.service.snapshot import Snapshot
 
 # Bytes of a number in JSON with what stands around it, at most: of an index, a posterior, an entry of a pattern.
@@ -120,6 +123,32 @@ def recall_words(
     if request.explain:
         words["explanations"] = [_explanation(request, snapshot, place, rows) for place in range(len(request.queries))]
     return words | {"exhausted": available < request.k, "version": snapshot.version}
+
+
+def link_words(
+    snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None, settings: LinkSettings
+) -> dict[str, Any]:
+    """What a link answers, from the candidates of each query."""
+    memory, count = snapshot.memory, len(found.indices)
+    detector, available = memory.detector, len(snapshot) if rows is None else len(rows)
+    given = settings.unmatched
+    share = share_unmatched(given, count, available, settings.one_to_one, detector is not None)
+    found = cut(found, min(found.indices.shape[1], available))
+    prior = 0.0 if detector is None else detector.log_prior_odds
+    edges = Edges.of(found.indices, found.posterior, found.unknown, prior, len(snapshot))
+    none = torch.zeros(len(snapshot), dtype=torch.bool)
+    links = links_of(edges, share, settings.one_to_one, 1, snapshot.ids.numpy(), np.arange(count), none)
+    words: dict[str, Any] = {
+        "queries": links.right.tolist(),
+        "ids": links.left.tolist(),
+        "probability": links.probability.tolist(),
+        "unmatched": links.unmatched_right.rows.tolist(),
+        "unmatched_probability": links.unmatched_right.probability.tolist(),
+        "unmatched_share": links.unmatched_share,
+    }
+    if memory.labels is not None:
+        words["labels"] = [memory.labels[snapshot.row_of(each)] for each in words["ids"]]
+    return words | {"version": snapshot.version}
 
 
 def cut(found: Recall[Tensor], k: int) -> Recall[Tensor]:

@@ -10,17 +10,26 @@ import torch
 from torch import Tensor
 
 from ahop._files import digest, replacing
-from ahop.errors import DataNotFoundError, InvalidValueError, UnsupportedError
+from ahop.errors import ConflictError, DataNotFoundError, InvalidValueError, UnsupportedError
+from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.saving.load import load as read_memory
 from ahop.saving.load import model_from_bytes, model_to_bytes
 from ahop.service.batching import Cost
 from ahop.service.snapshot import Snapshot
+from ahop.similarities import EuclideanSimilarity
+from ahop.stores.create import create_store
 from ahop.stores.models import over
 from ahop.stores.store import Store, open_store
 
 # Models that are kept beside a file.
 KEPT = 32
+# How the folders of stores that are created here end.
+ENDING = ".lance"
+# What a collection may be called.
+NAME = r"[A-Za-z0-9_.-]{1,100}"
+# A table with more parts than this, or more removed rows for each that is there, is worth compacting.
+MOST_FRAGMENTS, MOST_TOMBSTONES = 64, 0.5
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,15 @@ class Source(Protocol):
 
     def activate(self, old: Snapshot, number: int) -> Snapshot:
         """The state with the model of this version; the patterns stay."""
+
+    def restore(self, old: Snapshot, number: int) -> Snapshot:
+        """The state as it was in this version, patterns and model."""
+
+    def newest(self) -> int:
+        """The version that is there by now, whoever wrote it."""
+
+    def compact(self) -> bool:
+        """Tidy up, if that is worth it; whether it was."""
 
     def facts(self) -> dict[str, float]:
         """What is measured of the place."""
@@ -99,6 +117,15 @@ class FileSource:
         self._state.mkdir(parents=True, exist_ok=True)
         self._remember(number)
         return found
+
+    def restore(self, old: Snapshot, number: int) -> Snapshot:
+        raise self._refusal()
+
+    def newest(self) -> int:
+        return self._current()
+
+    def compact(self) -> bool:
+        return False
 
     def facts(self) -> dict[str, float]:
         return {}
@@ -190,8 +217,24 @@ class StoreSource:
     def activate(self, old: Snapshot, number: int) -> Snapshot:
         return self.learn(old, self._store.at(number).model())
 
+    def restore(self, old: Snapshot, number: int) -> Snapshot:
+        self._store.restore(number)
+        return self._read()
+
+    def newest(self) -> int:
+        self._store.refresh()
+        return self._store.version
+
+    def compact(self) -> bool:
+        is_due = len(self._store.fragments()) > MOST_FRAGMENTS or self._store.tombstones() > MOST_TOMBSTONES * len(
+            self._store
+        )
+        if is_due:
+            self._store.compact()
+        return is_due
+
     def facts(self) -> dict[str, float]:
-        return {"fragments": len(self._store.fragments()), "tombstones": self._store.tombstones()}
+        return {"fragments": float(len(self._store.fragments())), "tombstones": float(self._store.tombstones())}
 
     def _is_next(self, before: int, old: Snapshot) -> bool:
         """Whether our own change is all that is new."""
@@ -247,6 +290,23 @@ class Collection:
             self.snapshot = self.source.activate(self.snapshot, number)
             return self.snapshot
 
+    def restore(self, number: int) -> Snapshot:
+        with self._lock:
+            self.snapshot = self.source.restore(self.snapshot, number)
+            return self.snapshot
+
+    def follow(self) -> None:
+        """See what others have written, if there is anything new."""
+        with self._lock:
+            if self.source.newest() != self.snapshot.version:
+                self.snapshot = self.source.snapshot()
+
+    def compact(self) -> None:
+        """Tidy up, if that is worth it. The answers stay the same."""
+        with self._lock:
+            if self.source.compact():
+                self.snapshot = self.source.snapshot()
+
     def refresh(self) -> Snapshot:
         with self._lock:
             self.snapshot = self.source.snapshot()
@@ -259,6 +319,15 @@ class Collection:
     def facts(self) -> dict[str, float]:
         with self._lock:
             return self.source.facts()
+
+
+def create(folder: Path, name: str, patterns: Tensor, metadata: Any) -> Collection:
+    """A new store, whose model is the Euclidean distance until something is learned."""
+    path = folder / f"{name}{ENDING}"
+    if path.exists():
+        raise ConflictError(f"There is a collection {name!r} already. Choose another name, or add patterns to it.")
+    create_store(path, AssociativeMemory(patterns, EuclideanSimilarity()), metadata=metadata or None)
+    return Collection(name, path)
 
 
 def _plain(values: Any) -> list[Any]:

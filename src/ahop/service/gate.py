@@ -20,6 +20,7 @@ from ahop.service.logs import log
 from ahop.service.metrics import Metrics
 from ahop.service.options import Options
 from ahop.service.pages import FILES
+from ahop.service.traces import Tracer
 
 # What may be asked without a key.
 OPEN = frozenset({"/livez", "/readyz", *FILES})
@@ -56,8 +57,9 @@ class Held:
 class Gate:
     """The outermost layer: no route is reached but through it."""
 
-    def __init__(self, app: ASGIApp, options: Options, metrics: Metrics, held: Held) -> None:
+    def __init__(self, app: ASGIApp, options: Options, metrics: Metrics, held: Held, tracer: Tracer) -> None:
         self._app, self._options, self._metrics, self._held = app, options, metrics, held
+        self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -102,7 +104,7 @@ class Gate:
         finally:
             self._held.bytes -= told.held_bytes
             told.route = getattr(scope.get("route"), "path", "none")
-            self._count(told, status, time.perf_counter() - started)
+            self._count(told, status, time.perf_counter() - started, headers)
 
     def _admitted(self, path: str, headers: dict[bytes, bytes]) -> Key:
         """Whose request this is; raises where it may not be answered."""
@@ -135,11 +137,8 @@ class Gate:
                 "Ask http://127.0.0.1, or start the service with a key.",
             )
 
-    def _count(self, told: Told, status: int, seconds: float) -> None:
-        self._metrics.seconds.labels(told.route).observe(seconds)
-        self._metrics.requests.labels(told.route, str(status)).inc()
-        if status == HTTPStatus.TOO_MANY_REQUESTS:
-            self._metrics.rejected.inc()
+    def _count(self, told: Told, status: int, seconds: float, headers: dict[bytes, bytes]) -> None:
+        self._metrics.ended(told.route, status, seconds)
         fields: dict[str, Any] = {
             "request": told.id,
             "route": told.route,
@@ -152,6 +151,7 @@ class Gate:
         if told.queries is not None:
             fields["queries"] = told.queries
         log("request", **fields)
+        self._tracer.ended(told.route, seconds, headers, fields)
 
 
 def told_of(request: Request) -> Told:

@@ -1,11 +1,18 @@
 """Counters for Prometheus."""
 
-from collections.abc import Callable, Mapping
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess, values
+
+# Where processes that count together keep their counters; the library looks for it.
+TOGETHER = "PROMETHEUS_MULTIPROC_DIR"
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+TOO_MANY = 429
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -15,6 +22,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        kept = {"labelnames": ("collection",), "registry": self.registry, "multiprocess_mode": "livemax"}
         on_collection = {"labelnames": ("collection",), "registry": self.registry}
         self.seconds = Histogram(
             "ahop_request_seconds",
@@ -25,7 +33,10 @@ class Metrics:
         )
         self.requests = Counter("ahop_requests", "Requests by answer", ("route", "status"), registry=self.registry)
         self.rejected = Counter("ahop_rejected", "Requests that were told to come back", registry=self.registry)
-        self.queue = Gauge("ahop_queue", "Requests that wait to be answered", registry=self.registry)
+        self.queue = Gauge(
+            "ahop_queue", "Requests that wait to be answered", registry=self.registry, multiprocess_mode="livesum"
+        )
+        self._waiting: Callable[[], int] = lambda: 0
         self.queries = Counter("ahop_queries", "Queries that were answered", **on_collection)  # type: ignore[arg-type]
         self.unknown = Counter(
             "ahop_queries_unknown",
@@ -37,18 +48,26 @@ class Metrics:
             "Sum of the confidences of first answers; over ahop_queries_total, the estimated accuracy",
             **on_collection,  # type: ignore[arg-type]
         )
-        self.version = Gauge("ahop_version", "Version that is answered from", **on_collection)  # type: ignore[arg-type]
-        self.patterns = Gauge("ahop_patterns", "Stored patterns", **on_collection)  # type: ignore[arg-type]
-        self.pairs = Gauge("ahop_pairs", "Pairs of feedback that are kept", **on_collection)  # type: ignore[arg-type]
-        self.fragments = Gauge("ahop_fragments", "Parts of the table", **on_collection)  # type: ignore[arg-type]
+        self.version = Gauge("ahop_version", "Version that is answered from", **kept)  # type: ignore[arg-type]
+        self.patterns = Gauge("ahop_patterns", "Stored patterns", **kept)  # type: ignore[arg-type]
+        self.pairs = Gauge("ahop_pairs", "Pairs of feedback that are kept", **kept)  # type: ignore[arg-type]
+        self.fragments = Gauge("ahop_fragments", "Parts of the table", **kept)  # type: ignore[arg-type]
         self.tombstones = Gauge(
             "ahop_tombstones",
             "Removed rows that still lie in the table",
-            **on_collection,  # type: ignore[arg-type]
+            **kept,  # type: ignore[arg-type]
         )
 
     def watch(self, waiting: Callable[[], int]) -> None:
-        self.queue.set_function(waiting)
+        self._waiting = waiting
+
+    def ended(self, route: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self.seconds.labels(route).observe(seconds)
+        self.requests.labels(route, str(status)).inc()
+        self.queue.set(self._waiting())
+        if status == TOO_MANY:
+            self.rejected.inc()
 
     def answered(self, collection: str, count: int, confidence: float, unknown: float | None) -> None:
         """Args: confidence, unknown: sums over the queries."""
@@ -66,4 +85,19 @@ class Metrics:
                 gauge.labels(collection).set(facts[name])
 
     def text(self) -> bytes:
-        return generate_latest(self.registry)
+        self.queue.set(self._waiting())
+        if TOGETHER not in os.environ:
+            return generate_latest(self.registry)
+        of_all = CollectorRegistry()
+        multiprocess.MultiProcessCollector(of_all)  # type: ignore[no-untyped-call]
+        return generate_latest(of_all)
+
+
+@contextmanager
+def counted_together() -> Iterator[Callable[[int], None]]:
+    """Processes that are forked within count together; gives what forgets one that is gone."""
+    with tempfile.TemporaryDirectory(prefix="ahop-counters-") as folder:
+        os.environ[TOGETHER] = folder
+        # It has looked for the folder before, when it was imported.
+        values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
+        yield lambda number: multiprocess.mark_process_dead(number, folder)  # type: ignore[no-untyped-call]

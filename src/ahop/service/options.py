@@ -1,6 +1,7 @@
 """What a service allows."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ahop.service.keys import Key
 
@@ -30,6 +31,7 @@ class Limits:
         work_seconds: that the queries of one request may take.
         pairs: of feedback that are kept; the oldest go first.
         fit_seconds: that a refit may take.
+        collections: that there may be, with those that requests create.
     """
 
     body_bytes: int = 8 * MIB
@@ -50,6 +52,7 @@ class Limits:
     work_seconds: float = 20.0
     pairs: int = 10_000
     fit_seconds: float = 3600.0
+    collections: int = 100
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,10 @@ class Options:
         review: so many answers that a person should look at are kept, with their queries, in memory; 0 for none.
         review_below: answers whose confidence is below this are kept for review.
         drain_seconds: between the signal to end and the closing of the port: time for a load balancer to notice.
+        follow_seconds: how often to look for what others have written; 0 for only when `refresh` is asked for.
+        compact_seconds: how often to look for stores with many parts or removed rows, and to compact them; 0 for never.
+        create_in: a folder in which requests may create collections; the stores that are there are served too.
+        is_read_only: nothing can be changed by requests.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -73,3 +80,7 @@ class Options:
     review: int = 0
     review_below: float = 0.5
     drain_seconds: float = 0.5
+    follow_seconds: float = 0.0
+    compact_seconds: float = 600.0
+    create_in: Path | None = None
+    is_read_only: bool = False

@@ -17,6 +17,8 @@ from ahop.service.options import Limits
 
 NUMBERS = frozenset({int, float, type(None)})
 RECALL = ("queries", "k", "where", "groups", "same", "patterns", "columns", "explain", "policy")
+LINK = ("queries", "where", "groups", "one_to_one", "unmatched")
+CREATE = ("patterns", "metadata")
 ADD, DELETE, PAIRS, FIT = (
     ("patterns", "ids", "metadata"),
     ("ids",),
@@ -47,6 +49,19 @@ class RecallRequest:
     columns: tuple[str, ...] = ()
     explain: bool = False
     policy: Policy | None = None
+
+
+@dataclass(frozen=True)
+class LinkSettings:
+    """How rows are linked.
+
+    Attributes:
+        one_to_one: whether a stored pattern is the origin of one query at most.
+        unmatched: share of the queries that come from no stored pattern; None to estimate it.
+    """
+
+    one_to_one: bool = True
+    unmatched: float | None = None
 
 
 def read_json(body: bytes, known: Sequence[str]) -> dict[str, Any]:
@@ -83,6 +98,22 @@ def recall_request(
     if request.explain and (len(rows) > limits.explained or request.same is not None):
         raise InvalidValueError(f"`explain` takes at most {limits.explained} queries, and not `same`. Ask for fewer.")
     return request
+
+
+def link_settings(asked: dict[str, Any]) -> LinkSettings:
+    share = asked.get("unmatched")
+    if share is not None and (type(share) not in (int, float) or not 0 <= share < 1):
+        raise InvalidValueError(f"`unmatched` must be at least 0 and less than 1; got {kind_of(share)}.")
+    return LinkSettings(_flag("one_to_one", asked.get("one_to_one", True)), share)
+
+
+def read_metadata(value: Any) -> dict[str, list[Any]]:
+    """Columns; what they hold, the store checks."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(each, list) for each in value.values()):
+        raise InvalidTypeError("`metadata` must be columns, each a list with one entry for each pattern.")
+    return value
 
 
 def read_rows(name: str, rows: Any, dimensions: int, most: int) -> Tensor:
@@ -141,6 +172,12 @@ def read_ids(value: Any, count: int | None = None, most: int = 10_000) -> list[i
     if len(value) > most:
         raise ShapeError(f"`ids` must be at most {most} in a request; got {len(value)}. Send several requests.")
     return list(value)
+
+
+def read_version(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or len(value) > 18:
+        raise InvalidValueError("The version must be a whole number.")
+    return int(value)
 
 
 def kind_of(value: Any) -> str:

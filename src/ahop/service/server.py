@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import final
@@ -14,20 +15,24 @@ from typing import final
 import uvicorn
 from fastapi import FastAPI
 
-from ahop.errors import InvalidValueError
+from ahop._checks import check_count
+from ahop.errors import AhopError, InvalidValueError, UnavailableError
 from ahop.service.app import create_app
-from ahop.service.collection import Collection
+from ahop.service.collection import ENDING, NAME, Collection
 from ahop.service.keys import Key, read_keys, refuse_open
 from ahop.service.logs import log, to_stderr
+from ahop.service.metrics import counted_together
 from ahop.service.options import Options
 from ahop.service.protocol import protocol_of
+from ahop.service.workers import Workers
 
-NAME = r"[A-Za-z0-9_.-]{1,100}"
 # The connections that the system keeps for us until we take them.
 BACKLOG = 2048
 # The thread that recalls asks for the interpreter after each step; by default the one that listens keeps it ten times
 # as long.
 SWITCH_SECONDS = 0.0005
+# How often several workers look for what others have written.
+FOLLOW_SECONDS = 1.0
 
 
 @final
@@ -36,7 +41,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, drain_seconds: float) -> None:
         super().__init__(config)
-        self._held, self._drain_seconds = app.state.routes.held, drain_seconds
+        self._held, self._drain_seconds = app.state.shared.held, drain_seconds
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._held.is_draining:  # a second signal: at once
@@ -57,6 +62,7 @@ def run(
     host: str = "127.0.0.1",
     port: int = 8000,
     options: Options | None = None,
+    workers: int = 1,
 ) -> None:
     """Serve memories and stores over HTTP until a signal ends it.
 
@@ -67,20 +73,36 @@ def run(
         port: 0 for one that is free; the log says which.
         options: keys and limits. If they have no keys, the variable `AHOP_KEY` may hold the secret of one that may do
             everything.
+        workers: processes that answer. Several only read, each with the patterns in its memory; they see within a
+            second what is written to the stores, and one that dies is replaced.
 
     Raises:
         InvalidValueError: the address is public and there is no key, or the port is taken.
     """
-    chosen = options or Options()
-    secret = os.environ.get("AHOP_KEY")
-    if secret and not chosen.keys:
-        chosen = Options(**{**vars(chosen), "keys": (Key.of(secret, "AHOP_KEY", may_write=True),)})
+    chosen = _with_key(options or Options())
     refuse_open(host, chosen.keys)
-    sys.setswitchinterval(SWITCH_SECONDS)
-    listening = _bound(host, port)
+    count = check_count("workers", workers)
+    if count > 1 and (chosen.review or chosen.create_in is not None):
+        raise InvalidValueError("Several workers only read: leave `review` and `create_in` out, or take one worker.")
+    found = named(paths, chosen.create_in)
     to_stderr()
-    app = create_app({name: Collection(name, path) for name, path in named(paths).items()}, chosen)
-    limits = chosen.limits
+    with _bound(host, port) as listening:
+        if count == 1:
+            _serve(listening, found, chosen)
+            return
+        reading = replace(chosen, is_read_only=True, follow_seconds=chosen.follow_seconds or FOLLOW_SECONDS)
+        with counted_together() as forget:
+            code = Workers(count, lambda: _exit_code(listening, found, reading), forget).run()
+    if code:
+        raise UnavailableError("The workers could not start; the log says why.")
+
+
+def _serve(listening: socket.socket, paths: Mapping[str, str], options: Options) -> None:
+    """Answer at this socket until a signal comes."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    app = create_app({name: Collection(name, path) for name, path in paths.items()}, options)
+    limits = options.limits
     config = uvicorn.Config(
         app,
         http=protocol_of(limits),
@@ -94,13 +116,31 @@ def run(
         timeout_graceful_shutdown=int(limits.answer_seconds),
         lifespan="on",
     )
-    address, real_port = listening.getsockname()[:2]
-    log("listening", host=address, port=real_port, collections=sorted(app.state.routes.collections))
-    Server(config, app, chosen.drain_seconds).run([listening])
+    address, port = listening.getsockname()[:2]
+    log("listening", host=address, port=port, collections=sorted(app.state.shared.collections))
+    Server(config, app, options.drain_seconds).run([listening])
 
 
-def named(paths: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, str]:
-    """Paths by the names of their collections."""
+def _exit_code(listening: socket.socket, paths: Mapping[str, str], options: Options) -> int:
+    """What a worker does, and how it ended."""
+    try:
+        _serve(listening, paths, options)
+    except AhopError as error:
+        log("cannot start", logging.ERROR, reason=str(error))
+        return 2
+    return 0
+
+
+def _with_key(options: Options) -> Options:
+    """With the key that the environment has, if there is no other."""
+    secret = os.environ.get("AHOP_KEY")
+    return (
+        options if options.keys or not secret else replace(options, keys=(Key.of(secret, "AHOP_KEY", may_write=True),))
+    )
+
+
+def named(paths: Sequence[str | Path] | Mapping[str, str | Path], create_in: Path | None = None) -> dict[str, str]:
+    """Paths by the names of their collections, with those that were created in a folder."""
     if isinstance(paths, Mapping):
         found = {name: str(path) for name, path in paths.items()}
     else:
@@ -108,10 +148,14 @@ def named(paths: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, s
         found = dict(listed)
         if len(found) != len(listed):
             raise InvalidValueError("Two collections have the same name. Name them: `NAME=PATH`.")
+    if create_in is not None:
+        create_in.mkdir(parents=True, exist_ok=True)
+        for path in sorted(create_in.glob(f"*{ENDING}")):
+            found.setdefault(path.name.removesuffix(ENDING), str(path))
     for name in found:
         if not re.fullmatch(NAME, name):
             raise InvalidValueError(f"{name!r} cannot be the name of a collection. Name it: `NAME=PATH`.")
-    if not found:
+    if not found and create_in is None:
         raise InvalidValueError("Give at least one file of a memory, or the folder of a store.")
     return found
 
@@ -141,5 +185,4 @@ def _bound(host: str, port: int) -> socket.socket:
         made.close()
         raise InvalidValueError(f"`port` must be free on `{host}`; got {port} ({error}).") from error
     made.setblocking(False)
-    logging.getLogger("asyncio").setLevel(logging.ERROR)
     return made

@@ -11,7 +11,7 @@ from ahop import _optional
 from ahop._typing import Array, Patterns
 from ahop.errors import InvalidValueError
 from ahop.model import Model
-from ahop.stores.integrity import compact_lists
+from ahop.stores.integrity import compact_lists, verify_version
 from ahop.stores.models import describe_model, remove_models, words_of
 from ahop.stores.rows import ID, ids_of, positions_of, some_of, table_of
 from ahop.stores.writer import Writer
@@ -68,6 +68,19 @@ def replace_model(writer: Writer, table: Any, model: Model) -> None:
     table.update_schema_metadata(described)
     if writer.flusher is not None:
         writer.flusher.flush_versions()
+
+
+def restore(writer: Writer, table: Any, version: int) -> None:
+    """A new version that is as an old one was, patterns and model."""
+    old = table.checkout_version(version)
+    if writer.location.folder is not None:
+        verify_version(writer.location.folder, old)
+    if writer.flusher is not None:
+        writer.flusher.flush_data()
+    old.restore()
+    if writer.flusher is not None:
+        writer.flusher.flush_versions()
+    table.checkout_latest()
 
 
 def compact(writer: Writer, table: Any, keep: timedelta, fragment_rows: int) -> None:

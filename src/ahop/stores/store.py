@@ -18,7 +18,7 @@ from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.recaller import Recall, in_kind_of, refuse_same
 from ahop.similarities.base import Similarity
-from ahop.stores.changes import add_rows, compact, remove_rows, replace_model, upsert_rows
+from ahop.stores.changes import add_rows, compact, remove_rows, replace_model, restore, upsert_rows
 from ahop.stores.filters import as_filter
 from ahop.stores.integrity import verify_version
 from ahop.stores.location import Address, Location
@@ -255,6 +255,12 @@ class Store:
                 f"got {memory.patterns.shape[1]}."
             )
         self._writer.change(self._table, lambda table: replace_model(self._writer, table, model))
+
+    def restore(self, version: int) -> None:
+        """Go back: patterns and model become what they were in this version. What came after it stays a version too."""
+        self._check_open()
+        number = self.at(version).version  # says so if it is not kept
+        self._writer.change(self._table, lambda table: restore(self._writer, table, number))
 
     def compact(self, keep: timedelta = KEPT, fragment_rows: int = 2**20) -> None:
         """Join small parts, and drop versions that are older than `keep`: handles that still read them fail then."""

@@ -121,6 +121,27 @@ class Client:
         except (KeyError, TypeError, IndexError) as error:
             raise self._strange(error) from error
 
+    def link(
+        self,
+        queries: RowsLike,
+        *,
+        one_to_one: bool = True,
+        unmatched: float | None = None,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+    ) -> dict[str, Any]:
+        """Which stored pattern each query came from, each pattern being the origin of one query at most.
+
+        Args: as for `ahop.link`. Returns `queries` (their places), `ids` and `probability` of the links, and the
+            `unmatched` queries.
+        """
+        rows = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
+        body: dict[str, Any] = {"queries": _rows(rows), "one_to_one": one_to_one}
+        body |= {} if unmatched is None else {"unmatched": unmatched}
+        body |= {} if where is None else {"where": _plain(where)}
+        body |= {} if groups is None else {"groups": as_group_names(groups, len(rows))}
+        return self._ask("POST", "/link", body)
+
     def inspect(self) -> dict[str, Any]:
         """What the collection holds, what was learned, and what a request may cost."""
         return self._ask("GET", "", None)
@@ -161,6 +182,11 @@ class Client:
     def activate(self, version: int) -> None:
         """Answer with the model of this version from now on."""
         self._ask("POST", f"/versions/{int(version)}/activate", {})
+
+    def restore(self, version: int) -> None:
+        """Go back to what a store was in this version, patterns and model."""
+        self._ask("POST", f"/versions/{int(version)}/restore", {})
+        self.refresh()
 
     def close(self) -> None:
         """Close the connections of all threads; who asks again opens them anew."""

@@ -1,0 +1,193 @@
+"""Routes that change nothing."""
+
+from http import HTTPStatus
+from typing import final
+
+from fastapi import Request
+from starlette.responses import Response
+from torch import Tensor
+
+from ahop.errors import InvalidValueError
+from ahop.recaller import Recall
+from ahop.service import request as asking
+from ahop.service.answers import (
+    RefusedError,
+    bytes_of,
+    check_size,
+    json_response,
+    link_words,
+    numbers_of,
+    recall_words,
+)
+from ahop.service.arrow import STREAM, read_arrow, write_arrow
+from ahop.service.batching import BusyError
+from ahop.service.collection import Collection
+from ahop.service.gate import told_of
+from ahop.service.metrics import CONTENT_TYPE
+from ahop.service.request import RecallRequest
+from ahop.service.shared import Shared
+from ahop.service.snapshot import Snapshot
+
+# Bodies of more bytes are read, and answers of more numbers are written, beside the thread that listens.
+LARGE = 2**17
+# Stored patterns that are considered for each query that is linked.
+CANDIDATES = 64
+
+
+@final
+class Reading:
+    """Whether it lives, what there is, what a query came from, and how it goes."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared, self._explaining = shared, 0
+
+    async def livez(self) -> Response:
+        """Whether the process runs."""
+        return json_response({"status": "alive"})
+
+    async def readyz(self) -> Response:
+        """Whether it takes requests; not any more once it was told to end."""
+        if self.shared.held.is_draining:
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "The service is ending.", "Ask another one.")
+        return json_response({"status": "ready"})
+
+    async def listed(self, request: Request) -> Response:
+        """The collections that the key opens."""
+        key = told_of(request).key
+        found = [
+            {
+                "name": name,
+                "kind": each.source.kind,
+                "version": each.snapshot.version,
+                "dimensions": each.snapshot.dimensions,
+            }
+            for name, each in self.shared.collections.items()
+            if key.opens(name)
+        ]
+        return json_response({"collections": found})
+
+    async def inspected(self, name: str, request: Request) -> Response:
+        """What a collection holds, what was learned, and what a request may cost."""
+        collection = self.shared.collection(name, request)
+        snapshot, key = collection.snapshot, told_of(request).key
+        memory, limits = snapshot.memory, self.shared.limits
+        rows = snapshot.rows(None, key.where)[1]
+        words = {
+            "name": name,
+            "kind": collection.source.kind,
+            "version": snapshot.version,
+            "patterns": len(snapshot) if rows is None else len(rows),
+            "dimensions": snapshot.dimensions,
+            "names": None if memory.dimensions is None else list(memory.dimensions),
+            "has_labels": memory.labels is not None,
+            "columns": {each: column.kind.__name__ for each, column in snapshot.columns.columns.items()},
+            "groups": memory.model.group_names[:1000],
+            "tells_unknown": memory.detector is not None,
+            "report": None if memory.report is None else str(memory.report),
+            "pairs": len(self.shared.feedback[name]),
+            "bytes": bytes_of(snapshot),
+            "limits": {
+                each: getattr(limits, each)
+                for each in ("body_bytes", "queries", "answers", "answer_bytes", "explained")
+            },
+        }
+        return json_response(words)
+
+    async def recall(self, name: str, request: Request) -> Response:
+        """The k stored patterns that each query most likely came from."""
+        collection = self.shared.collection(name, request)
+        body = await self.shared.body(request)
+        self.shared.worker.check_free(collection.cost.seconds(1))  # before any work is done on it
+        snapshot = collection.snapshot
+        asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(request, body, snapshot))
+        found, rows = await self.found(collection, snapshot, asked, request)
+        size = found.indices.numel() * (snapshot.dimensions if asked.patterns else 1)
+        is_arrow = STREAM in request.headers.get("accept", "")
+
+        def written() -> Response:
+            words = recall_words(asked, snapshot, found, rows)
+            return Response(write_arrow(words), media_type=STREAM) if is_arrow else json_response(words)
+
+        if not asked.explain:
+            return await self.shared.maybe_beside(size > LARGE // 16, written)
+        if self._explaining >= self.shared.limits.explaining:
+            raise BusyError(1)
+        self._explaining += 1
+        try:
+            return await self.shared.maybe_beside(True, written)
+        finally:
+            self._explaining -= 1
+
+    async def link(self, name: str, request: Request) -> Response:
+        """Which stored pattern each query came from, each pattern being the origin of one query at most."""
+        collection = self.shared.collection(name, request)
+        body = await self.shared.body(request)
+        self.shared.worker.check_free(collection.cost.seconds(1))
+        snapshot, limits = collection.snapshot, self.shared.limits
+        fields = await self.shared.maybe_beside(len(body) > LARGE, lambda: asking.read_json(body, asking.LINK))
+        settings = asking.link_settings(fields)
+        of_recall = {each: value for each, value in fields.items() if each in asking.RECALL}
+        asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, limits)
+        found, rows = await self.found(collection, snapshot, asked, request)
+        words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, settings))
+        return json_response(words)
+
+    async def found(
+        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request
+    ) -> tuple[Recall[Tensor], Tensor | None]:
+        """What is answered, and the rows among which it was looked for; None for all."""
+        told, name = told_of(request), collection.name
+        told.queries = len(asked.queries)
+        filter_name, rows = snapshot.rows(asked.where, told.key.where)
+        found = await self.shared.answered(collection, snapshot, asked, filter_name, rows)
+        unknown = None if found.unknown is None else float(found.unknown.sum())
+        self.shared.metrics.answered(name, len(found.indices), float(found.confidence.sum()), unknown)
+        if asked.same is None:
+            numbers = numbers_of(snapshot, found.indices)
+            self.shared.reviews[name].look(told.id, snapshot.version, asked.queries, numbers, found)
+        return found, rows
+
+    async def versions(self, name: str, request: Request) -> Response:
+        """The versions whose model can be answered from again, and the fits of late."""
+        collection = self.shared.collection(name, request, writes=True)
+        found = await self.shared.write(collection.versions)
+        words = [
+            {"version": each.number, "current": each.is_current} | ({} if each.when is None else {"when": each.when})
+            for each in found
+        ]
+        return json_response({"versions": words, "fits": [job.facts() for job in self.shared.refits.of(name)]})
+
+    async def review(self, name: str, request: Request) -> Response:
+        """Answers of late that a person should look at, if the service was started to keep them."""
+        self.shared.collection(name, request, writes=True)
+        kept = self.shared.reviews[name]
+        if not kept.is_on:
+            raise RefusedError(
+                HTTPStatus.CONFLICT,
+                "No answers are kept for review: that would keep queries too.",
+                "Start the service with `--review 100` to keep the last hundred in memory.",
+            )
+        return json_response({"review": kept.entries(100)})
+
+    async def measured(self, request: Request) -> Response:
+        """Counters for Prometheus."""
+        key = told_of(request).key
+        if key.collections is not None or key.where is not None:
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This key is for some collections; counters are of all.")
+        for name, each in self.shared.collections.items():
+            snapshot = each.snapshot
+            facts = await self.shared.write(each.facts)
+            self.shared.metrics.state(name, snapshot.version, len(snapshot), len(self.shared.feedback[name]), facts)
+        return Response(self.shared.metrics.text(), media_type=CONTENT_TYPE)
+
+    def _read_recall(self, request: Request, body: bytes, snapshot: Snapshot) -> RecallRequest:
+        limits, queries = self.shared.limits, None
+        if request.headers.get("content-type", "").split(";")[0].strip().lower() == STREAM:
+            body, queries = read_arrow(body, snapshot.dimensions, limits.queries)
+        known = [each for each in asking.RECALL if queries is None or each != "queries"]
+        asked = asking.recall_request(asking.read_json(body, known), snapshot.dimensions, limits, queries)
+        for each in asked.columns:
+            if each not in snapshot.columns.columns:
+                raise InvalidValueError(f"`columns` may name {sorted(snapshot.columns.columns)}; got {each[:100]!r}.")
+        check_size(asked, snapshot, limits.answer_bytes)
+        return asked

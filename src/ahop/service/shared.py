@@ -1,0 +1,190 @@
+"""What the routes of one service share: its collections, the thread that recalls, and how a request is read."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import TypeVar, final
+
+from fastapi import Request
+from torch import Tensor
+
+from ahop.errors import UnavailableError
+from ahop.recaller import Recall
+from ahop.service.answers import RefusedError
+from ahop.service.batching import BusyError, Job, Worker
+from ahop.service.collection import Collection
+from ahop.service.feedback import Feedback, Review
+from ahop.service.gate import Held, told_of
+from ahop.service.keys import Key
+from ahop.service.metrics import Metrics
+from ahop.service.options import Options
+from ahop.service.refit import Refits
+from ahop.service.request import RecallRequest
+from ahop.service.snapshot import Snapshot
+from ahop.service.traces import tracer_of_environment
+from ahop.service.upkeep import Upkeep
+
+Result = TypeVar("Result")
+# How many times too large a body may be for its sender to hear so.
+HEARD = 4
+# Turns that queries of one origin may take.
+TURNS = 20
+
+
+@final
+class Shared:
+    """One service."""
+
+    def __init__(self, collections: Mapping[str, Collection], options: Options) -> None:
+        self.collections, self.options, self.limits = dict[str, Collection](), options, options.limits
+        self.worker, self.metrics, self.refits = Worker(options), Metrics(), Refits(options.limits.fit_seconds)
+        self.metrics.watch(lambda: self.worker.waiting)
+        self.held, self.tracer = Held(), tracer_of_environment()
+        self.feedback, self.reviews = dict[str, Feedback](), dict[str, Review]()
+        for each in collections.values():
+            self.open(each)
+        self._beside = ThreadPoolExecutor(2, "ahop-beside")
+        self._writing = ThreadPoolExecutor(1, "ahop-writing")
+        self._upkeep = [
+            Upkeep("follow", options.follow_seconds, self._follow),
+            Upkeep("compaction", 0 if options.is_read_only else options.compact_seconds, self._compact),
+        ]
+
+    def open(self, collection: Collection) -> Collection:
+        """Answer from this collection too."""
+        name = collection.name
+        self.feedback[name] = Feedback(collection.state, collection.snapshot.dimensions, self.limits)
+        self.reviews[name] = Review(self.options)
+        self.collections[name] = collection
+        return collection
+
+    def close(self) -> None:
+        for each in self._upkeep:
+            each.close()
+        self.refits.close()
+        self.tracer.close()
+        self.worker.close()
+        self._beside.shutdown()
+        self._writing.shutdown()
+
+    def collection(self, name: str, request: Request, writes: bool = False) -> Collection:
+        told = told_of(request)
+        if name not in self.collections or not told.key.opens(name):
+            raise RefusedError(
+                HTTPStatus.NOT_FOUND, "There is no such collection.", "GET /collections lists those that there are."
+            )
+        told.collection = name
+        if writes and request.method == "GET":
+            check_rights(told.key)
+        elif writes:
+            self.check_writable(told.key)
+        return self.collections[name]
+
+    def check_writable(self, key: Key) -> None:
+        check_rights(key)
+        if self.options.is_read_only:
+            mend = "Write to the store by another service, or from Python; it is seen here a second later."
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This service only reads, as several processes answer.", mend)
+
+    async def body(self, request: Request) -> bytes:
+        """All of it. One that is too large is not kept, but taken for a while: who still sends cannot hear."""
+        most, body, taken, told = self.limits.body_bytes, bytearray(), 0, told_of(request)
+        try:
+            async with asyncio.timeout(self.limits.body_seconds):
+                async for chunk in request.stream():
+                    taken += len(chunk)
+                    if taken <= most:
+                        body += chunk
+                        self.held.bytes += len(chunk)
+                        told.held_bytes += len(chunk)
+                    if taken > HEARD * most or self.held.bytes > self.limits.held_bytes:
+                        break
+        except TimeoutError:
+            raise RefusedError(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"The body was not here after {self.limits.body_seconds:g} seconds.",
+                Connection="close",
+            ) from None
+        if self.held.bytes > self.limits.held_bytes:
+            raise BusyError(1)
+        if taken > most:
+            raise RefusedError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The body may have {most} bytes.",
+                "Send fewer rows at a time.",
+                Connection="close",
+            )
+        return bytes(body)
+
+    async def answered(
+        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, filter_name: str, rows: Tensor | None
+    ) -> Recall[Tensor]:
+        """Wait for the thread that recalls."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Recall[Tensor]] = loop.create_future()
+
+        def tell(found: Recall[Tensor] | BaseException) -> None:
+            loop.call_soon_threadsafe(_set, future, found)
+
+        queries = asked.queries.to(snapshot.memory.patterns)
+        job = Job(
+            snapshot,
+            collection.cost,
+            queries,
+            asked.k,
+            rows,
+            filter_name,
+            asked.groups,
+            asked.same,
+            asked.patterns,
+            tell,
+        )
+        # What queries of one origin say is added in one go, which others wait for.
+        longest = self.limits.work_seconds if asked.same is None else TURNS * self.options.slice_seconds
+        if job.seconds_left > longest and len(queries) > 1:
+            raise RefusedError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"These queries would take about {job.seconds_left:.0f} seconds.",
+                f"Send at most {max(1, int(len(queries) * longest / job.seconds_left))} at a time.",
+            )
+        self.worker.check_free(job.seconds_left)
+        self.worker.submit(job)
+        try:
+            await asyncio.wait({future}, timeout=self.limits.answer_seconds)
+            if not future.done():
+                raise UnavailableError(f"There was no answer after {self.limits.answer_seconds:g} seconds.")
+            return future.result()
+        finally:
+            job.is_given_up = True
+
+    async def maybe_beside(self, is_large: bool, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._beside, work) if is_large else work()
+
+    async def write(self, work: Callable[[], Result]) -> Result:
+        """One change at a time, beside the thread that listens."""
+        return await asyncio.get_running_loop().run_in_executor(self._writing, work)
+
+    def _follow(self) -> None:
+        """See what others have written."""
+        for each in list(self.collections.values()):
+            self._writing.submit(each.follow).result()
+
+    def _compact(self) -> None:
+        """Tidy up the tables that need it, one change at a time as all changes are."""
+        for each in list(self.collections.values()):
+            self._writing.submit(each.compact).result()
+
+
+def check_rights(key: Key) -> None:
+    if not key.may_write:
+        raise RefusedError(HTTPStatus.FORBIDDEN, "This key may only read.", "Use a key with `may_write`.")
+
+
+def _set(future: "asyncio.Future[Recall[Tensor]]", found: Recall[Tensor] | BaseException) -> None:
+    if future.done():
+        return
+    if isinstance(found, BaseException):
+        future.set_exception(found)
+    else:
+        future.set_result(found)
