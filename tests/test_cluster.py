@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
@@ -23,6 +24,7 @@ from ahop import _optional
 from ahop.cluster import LocalCluster, ShardOptions, connect, recall_dataset
 from ahop.cluster.messages import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
 from ahop.cluster.query_table import QueryTable
+from ahop.cluster.ray_access import refuse_open_ray
 from ahop.cluster.replicas import ReplicaSet
 from ahop.cluster.request import MOST_QUERIES, read_request
 from ahop.cluster.spec import read_shard, shard_specs
@@ -34,6 +36,7 @@ from ahop.errors import (
     InvalidValueError,
     MissingPackageError,
     ShapeError,
+    UnsupportedError,
 )
 from ahop.indexes.candidates import lift_for_candidates
 from ahop.stores import Store, create_store, open_store
@@ -408,3 +411,28 @@ def test_without_ray_its_name_is_said(store: Store, monkeypatch: pytest.MonkeyPa
 def test_options_are_checked() -> None:
     with pytest.raises(InvalidValueError, match="`candidates`"):
         ShardOptions(candidates=0)
+
+
+@pytest.mark.parametrize(
+    ("address", "environment", "is_open"),
+    [
+        (None, {}, False),  # Ray asks for a token by itself
+        (None, {"RAY_AUTH_MODE": "disabled"}, True),
+        (None, {"RAY_AUTH_MODE": "disabled", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}, False),
+        ("127.0.0.1:6379", {"RAY_AUTH_MODE": "disabled"}, False),
+        ("ray://[::1]:10001", {}, False),
+        ("ray://localhost:10001", {}, False),
+        ("10.0.0.5:6379", {}, True),
+        ("auto", {}, True),
+        ("ray://ray.example:10001", {"RAY_AUTH_MODE": "token"}, True),
+        ("10.0.0.5:6379", {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "secret"}, False),
+        ("10.0.0.5:6379", {"RAY_AUTH_TOKEN": "secret"}, False),
+        ("10.0.0.5:6379", {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": "secret"}, True),
+    ],
+)
+def test_a_ray_that_strangers_could_use_is_refused(
+    address: str | None, environment: dict[str, str], is_open: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # no token of whoever runs this
+    with pytest.raises(UnsupportedError, match="run code") if is_open else nullcontext():
+        refuse_open_ray(address, environment)

@@ -16,6 +16,7 @@ from ahop._checks import check_count, check_positive
 from ahop._typing import Entries, Kind
 from ahop.cluster.actors import Generation
 from ahop.cluster.options import ShardOptions
+from ahop.cluster.ray_access import listen_on_this_machine, refuse_open_ray
 from ahop.cluster.router import Timeouts
 from ahop.cluster.spec import as_store
 from ahop.cluster.view import ShardedRecaller
@@ -176,16 +177,20 @@ def start_ray(address: str | None = None, cpus: float = 1.0) -> bool:
 
     Args:
         cpus: that are needed, if Ray is started here: they are counted, not measured.
+
+    Raises:
+        UnsupportedError: strangers could run code by its ports.
     """
-    is_alone = address is None and "RAY_ADDRESS" not in os.environ
+    address = address or os.environ.get("RAY_ADDRESS")
+    is_alone = address is None
     if is_alone and "ray" not in sys.modules:
-        # Ray's switch for machines that are no cluster, read when it is imported: all of it listens on the loopback.
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        listen_on_this_machine()
         # Else its processes give way to every other of the machine, and the caller waits for them.
         os.environ.setdefault("RAY_worker_niceness", "0")
     ray = _optional.ray()
     if ray.is_initialized():
         return False
+    refuse_open_ray(address)
     alone: dict[str, Any] = {
         "address": "local",
         "num_cpus": max(ceil(cpus), os.cpu_count() or 1),
