@@ -15,9 +15,11 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 import ahop
+from benchmarks._workers import killed
 
 COUNT, DIMENSIONS, K = 20_000, 520, 5
 # The slowest of a hundred answers may take so many milliseconds.
@@ -35,7 +37,7 @@ def measure(full: bool) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         memory, queries = fitted(folder / "wifi.ahop")
-        with served(folder / "wifi.ahop") as (port, start_s):
+        with served(folder / "wifi.ahop") as (process, port, start_s):
             alone, service = throughputs(memory, queries, port, folder, seconds / TURNS)
             held = {"rate": 0, **ask(port, folder, rate=RATES[0], seconds=seconds)}
             for rate in RATES:
@@ -43,10 +45,15 @@ def measure(full: bool) -> dict[str, object]:
                 if found["p99_ms"] > MOST_MS or found["rejected"]:
                     break
                 held = {"rate": rate, **found}
+            before = psutil.Process(process).memory_info().rss
             too_much = max(OVERLOAD * held["rate"], 2 * service)
             crowd = ask(port, folder, rate=too_much, seconds=seconds)
             slow = with_slow_sockets(port, folder, max(RATES[0], held["rate"]), seconds)
+            memory_ratio = psutil.Process(process).memory_info().rss / before
             amplification = largest_answer(port)
+        with served(folder / "wifi.ahop", "--workers", "2") as (process, port, _):
+            one = json.loads((folder / "one.json").read_text())[0].encode()
+            loss = killed(process, port, folder / "log", one, trials=10 if full else 3)
     return {
         "patterns": COUNT,
         "dimensions": DIMENSIONS,
@@ -66,6 +73,10 @@ def measure(full: bool) -> dict[str, object]:
         "slow_sockets_ok": slow["errors"] == 0 and slow["answered"] > 0,
         "slow_sockets_p99_ms": slow["p99_ms"],
         "amplification_mb": round(amplification / 2**20, 3),
+        "memory_ratio_after_overload": round(memory_ratio, 3),
+        "worker_killed_back_s": loss["back_s"],
+        "worker_killed_replaced_s": loss["replaced_s"],
+        "worker_killed_wrong_answers": loss["wrong"],
     }
 
 
@@ -107,15 +118,16 @@ def throughput_of(memory: ahop.AssociativeMemory, queries: torch.Tensor, seconds
 
 
 @contextmanager
-def served(path: Path) -> Iterator[tuple[int, float]]:
-    """A service in a process of its own, and how many seconds it took to answer, beyond importing torch."""
+def served(path: Path, *arguments: str) -> Iterator[tuple[int, int, float]]:
+    """A service in a process of its own: process, port, and seconds until it answered, beyond importing torch."""
     started = time.monotonic()
     subprocess.run([sys.executable, "-c", "import torch"], check=True)
     torch_s = time.monotonic() - started
     log = path.parent / "log"
     started = time.monotonic()
     with log.open("wb") as lines:
-        process = subprocess.Popen([sys.executable, "-m", "ahop.service", "--port", "0", str(path)], stderr=lines)
+        command = [sys.executable, "-m", "ahop.service", "--port", "0", str(path), *arguments]
+        process = subprocess.Popen(command, stderr=lines)
     try:
         while '"listening"' not in log.read_text("utf-8"):
             if process.poll() is not None:
@@ -123,7 +135,7 @@ def served(path: Path) -> Iterator[tuple[int, float]]:
             time.sleep(0.02)
         port = int(json.loads(log.read_text("utf-8").splitlines()[0])["port"])
         exchange(port, b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        yield port, time.monotonic() - started - torch_s
+        yield process.pid, port, time.monotonic() - started - torch_s
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)

@@ -29,7 +29,8 @@ def refuse_open_ray(address: str | None, environment: Mapping[str, str] = os.env
         if mode == "disabled" and environment.get(ALONE) != "0":
             raise UnsupportedError(
                 f"`{MODE}=disabled`, and Ray was imported before it could be told to listen on this machine alone: "
-                f"whoever reaches its ports could run code here. Unset `{MODE}`, or set `{ALONE}=0` before Ray is imported."
+                "whoever reaches its ports could run code here. "
+                f"Unset `{MODE}`, or set `{ALONE}=0` before Ray is imported."
             )
         return
     if is_on_this_machine(address) or (mode in ("", "token") and _has_token(environment)):
