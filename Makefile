@@ -30,6 +30,7 @@ bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks scale --json
 	$(PYTHON) -m benchmarks cluster --json
 	$(PYTHON) -m benchmarks service --json
+	$(PYTHON) -m benchmarks scorer --json
 
 sanitize:  ## the kernels' tests, with every access to memory checked
 	$(PYTHON) -m venv --clear build/sanitize

@@ -111,6 +111,7 @@ __all__ = [
     "preprocessing",
     "reference",
     "report",
+    "scorer",
     "separations",
     "service",
     "similarities",

@@ -38,6 +38,7 @@ from ahop.recaller import Recall, in_kind_of, labels_at
 from ahop.report import Report
 from ahop.saving.archive import write_archive
 from ahop.saving.description import describe_model
+from ahop.saving.export import export
 from ahop.scoring import rank, rank_together, with_prior, without_floor
 from ahop.separations.base import Separation
 from ahop.similarities.adaptive import AdaptiveSimilarity
@@ -326,6 +327,17 @@ class AssociativeMemory(nn.Module):
             manifest["dimensions"] = list(self.dimensions)
         labels = {} if self.labels is None else {"labels": as_text(self.labels)}
         write_archive(path, manifest, {**self.state_dict(), **labels})
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write one file for `ahop.scorer`, which recalls with numpy alone; best called something.npz. No pickle.
+
+        Raises:
+            UnsupportedError: the scorer does not know this similarity; the error says which it knows.
+        """
+        with self._lock:
+            prior, labels, model, stored = self.log_prior, self.labels, self.model, self._stored()
+        named, words = self.dimensions, None if labels is None else labels.tolist()
+        export(path, model, stored, prior, words, None if named is None else list(named))
 
     def _stored(self) -> Tensor:
         keep_packed(self.patterns)
