@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 import ahop
 from ahop.cli.app import COMMANDS
-from ahop.cli.demo_data import demo_tables
+from ahop.datasets.building import demo_tables
 from ahop.cli.running import command
 from ahop.cli.tables.choosing import Wanted, choose
 from ahop.cli.tables.columns import Sheet

@@ -42,7 +42,7 @@ def demo(
     check_picture(png, force)
     with talk.phase("loading torch"):
         import ahop.fitting.fit as fitting
-        from ahop.cli.demo_data import Building
+        from ahop.datasets.building import Building
         from ahop.memory import AssociativeMemory
         from ahop.similarities.euclidean import EuclideanSimilarity
         from ahop.watching import watch
@@ -123,7 +123,7 @@ def _free_name() -> Path:
 
 
 def _write_data(folder: Path, seed: int, force: bool, talk: Talk) -> None:
-    from ahop.cli.demo_data import demo_tables
+    from ahop.datasets.building import demo_tables
 
     if not folder.is_dir():
         raise RequestError(f"`{folder}` is no folder. Make it first: `mkdir -p {folder}`.")

@@ -1,4 +1,4 @@
-"""Real data: read from a folder, or fetched from its official source.
+"""Real data: read from a folder, or fetched from its official source; and a building for examples, from no file.
 
 Every loader has the arguments `folder`, `download` and `progress`, and one rule. Files are looked for in `folder` if
 it is passed; else in the folder that the environment variable AHOP_DATA names; else in a cache of your own, which
@@ -15,6 +15,7 @@ from ahop.datasets._sources import SOURCES
 from ahop.datasets.adult import load_adult
 from ahop.datasets.bags import Bags
 from ahop.datasets.bank import load_bank
+from ahop.datasets.building import Building, Scans
 from ahop.datasets.cifar import load_cifar10, load_cifar100
 from ahop.datasets.fingerprints import Fingerprints, WifiSurvey
 from ahop.datasets.heart import load_heart
@@ -35,12 +36,14 @@ from ahop.errors import DataNotFoundError, DownloadError
 __all__ = [
     "SOURCES",
     "Bags",
+    "Building",
     "DataNotFoundError",
     "DownloadError",
     "Fingerprints",
     "Images",
     "NirSpectra",
     "NirSurvey",
+    "Scans",
     "SpectraLibrary",
     "Table",
     "WifiSurvey",

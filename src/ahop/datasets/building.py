@@ -1,4 +1,4 @@
-"""Rooms and scans that were never anywhere: what `ahop demo` shows, and what the examples of the manual ask."""
+"""A building that was never anywhere, for examples: it needs no file, and `ahop demo` shows it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ahop._optional import pandas
 
 ROOMS, POINTS = 60, 16
 # What the phone does to a reading: an offset, noise, readings of something else, and readings that it does not hear.
@@ -17,14 +19,20 @@ MOVED, LOSS = 4, 15.0
 
 @dataclass(frozen=True)
 class Scans:
-    """Scans of a phone, and the rooms that they were made in."""
+    """Scans of a phone, NaN where it hears nothing; and the rooms, by number, that they were made in."""
 
     rooms: NDArray[np.int64]
     values: NDArray[np.float64]
 
 
 class Building:
-    """Rooms in which a survey has measured how strong each access point is, in dBm."""
+    """Rooms in which a survey has measured how strong each access point is, in dBm. Made up, and the same every time.
+
+    Attributes:
+        values: (rooms, access points) what the survey has measured.
+        names: of the rooms.
+        points: names of the access points.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self._random = np.random.default_rng(seed)
@@ -32,6 +40,10 @@ class Building:
         self.values = strengths.round(1)
         self.points = tuple(f"ap{place + 1:02d}" for place in range(POINTS))
         self.names = tuple(f"room {100 + place}" for place in range(ROOMS))
+
+    def frame(self) -> Any:
+        """The survey for pandas: a row for each room, a column for each access point."""
+        return pandas().DataFrame(self.values, index=list(self.names), columns=list(self.points))
 
     def scans(self, count: int, loss: float = 0.0) -> Scans:
         """What a phone hears in random rooms.
