@@ -58,7 +58,7 @@ def hero() -> Figure:
         axis.barh(8.4, 8 * sure, left=-0.5, height=0.8, color=OURS, clip_on=False)
         axis.barh(8.4, 8 * (1 - sure), left=-0.5 + 8 * sure, height=0.8, color="0.9", clip_on=False)
         axis.set_ylim(9, -0.5)
-    left, right = below.subplots(1, 2, width_ratios=(1, 1.3))
+    left, right = below.subplots(1, 2, width_ratios=(1, 1.5))
     why = memory.explain(queries[place])
     ahop.plots.WaterfallDisplay.from_explanation(why, count=6).plot(left)
     left.set_title("why: pixels for and against", loc="left", fontsize="medium")
@@ -85,7 +85,7 @@ def _bars(axis: Any) -> None:
             axis.text(bar.get_x() + 0.19, 0.02, f"{value:.2f}", color="white", ha="center", fontsize="small")
         if ceiling is not None:
             axis.plot([place - 0.42, place + 0.42], [ceiling, ceiling], color=CEILING, linewidth=2, linestyle=":")
-    axis.set_xticks(range(len(REAL)), [f"{name}\n({customary})" for name, _, _, customary in REAL], fontsize="small")
+    axis.set_xticks(range(len(REAL)), [f"{name}\n({customary})" for name, _, _, customary in REAL], fontsize="x-small")
     axis.set(ylim=(0, 1), yticks=[])
     axis.set_title("found first, on real data", loc="left", fontsize="medium")
     handles = [plt.Rectangle((0, 0), 1, 1, color=PLAIN), plt.Rectangle((0, 0), 1, 1, color=OURS)]

@@ -13,7 +13,7 @@ from experiments.support.harness import RESULTS, Row, table, table_of_difference
 from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
-WITH_RESULTS = ("estimators", "fitting", "layers", "linking", "scale", "watching")
+WITH_RESULTS = ("estimators", "fitting", "layers", "linking", "scale", "watching", "zoo")
 PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in WITH_RESULTS))
 # Code, results, formulas, and where links lead; and a number with a point in it.
 NOT_PROSE = re.compile(r"```.*?```|<!-- results:.*?<!-- /results -->|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)

@@ -24,13 +24,13 @@ from typer.testing import CliRunner
 
 import ahop
 from ahop.cli.app import COMMANDS
-from ahop.datasets.building import demo_tables
 from ahop.cli.running import command
 from ahop.cli.tables.choosing import Wanted, choose
 from ahop.cli.tables.columns import Sheet
 from ahop.cli.tables.reading import read_sheet
 from ahop.cli.tables.table import Table
 from ahop.cli.tables.writing import write_table, written
+from ahop.datasets.building import demo_tables
 from ahop.errors import AhopError
 from tests.console import run, run_page, steps_of
 

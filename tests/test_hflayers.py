@@ -1,5 +1,6 @@
 """The layers of hopfield-layers by their own names: its numbers where it is right, the right ones where it is not."""
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -408,3 +409,17 @@ def test_what_does_not_fit_is_said_when_it_is_called() -> None:
         layer((stored, state, read), torch.zeros(3, 5))
     with pytest.raises(InvalidTypeError, match="numbers to add"):
         layer((stored, state, read), association_mask=torch.zeros(4, 5, dtype=torch.long))
+
+
+def test_modules_within_are_where_the_original_has_them() -> None:
+    from ahop.compat.hflayers.transformer import HopfieldEncoderLayer as Same
+
+    assert Same is HopfieldEncoderLayer
+
+
+@pytest.mark.parametrize(("module", "name"), [("activation", "HopfieldCore"), ("functional", "hopfield_core_forward")])
+def test_what_is_not_taken_over_says_where_to_go(module: str, name: str) -> None:
+    found = importlib.import_module(f"ahop.compat.hflayers.{module}")
+    with pytest.raises(ImportError, match=r"ahop\.nn\.Association"):
+        getattr(found, name)
+    assert not hasattr(found, "__path__")
