@@ -15,6 +15,8 @@ from experiments.support.real_tasks import TASKS, real_table
 ROOT = RESULTS.parent.parent
 WITH_RESULTS = ("estimators", "fitting", "layers", "linking", "scale", "watching", "zoo")
 PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in WITH_RESULTS))
+# Where prose may say a number that a result file holds.
+FOLDERS = ("", "tutorial", "cookbook", "migration")
 # Code, results, formulas, and where links lead; and a number with a point in it.
 NOT_PROSE = re.compile(r"```.*?```|<!-- results:.*?<!-- /results -->|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
 DECIMAL = re.compile(r"(?<![\w.,])(\d*\.\d+)(?![\w.]*\d)")
@@ -198,7 +200,8 @@ def _too_few_runs() -> Iterator[str]:
 def _unheld_numbers() -> Iterator[str]:
     """Decimals in the prose of README and docs that no result file holds, as a number or as a percentage."""
     values = {value for path in RESULTS.glob("*.json") for value in _numbers(json.loads(path.read_text()))}
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    pages = [path for folder in FOLDERS for path in sorted((ROOT / "docs" / folder).glob("*.md"))]
+    for path in (ROOT / "README.md", *pages):
         prose = NOT_PROSE.sub("", path.read_text())
         for found in DECIMAL.findall(prose):
             places = len(found.split(".")[1])

@@ -37,7 +37,7 @@ def test_the_request_of_the_readme_is_answered(tmp_path: Path) -> None:
     memory = ahop.AssociativeMemory(building.values, ahop.EuclideanSimilarity(), labels=building.names)
     memory.save(tmp_path / "rooms.ahop")
     (command,) = re.findall(r"^```sh\n(.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    with running(tmp_path, "rooms.ahop") as made:
+    with running(tmp_path, str(tmp_path / "rooms.ahop")) as made:
         here = command.replace("localhost:8000", f"localhost:{made.port}")
         done = subprocess.run(here, shell=True, capture_output=True, text=True, check=True)
     assert len(json.loads(done.stdout)["posterior"][0]) == 3
