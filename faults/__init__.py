@@ -1,0 +1,1 @@
+"""Faults and attacks on real processes and real files, counted: `python -m faults`."""

@@ -1,0 +1,65 @@
+"""`python -m faults [--quick] [--only NAME ...] [--trials N] [--resume]`: try it, and keep the counts."""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from faults.shim import preload
+
+if __name__ == "__main__":
+    preload()  # before anything else is loaded
+
+import torch
+from tqdm.auto import tqdm
+
+from experiments.support.harness import table
+from faults import commit_steps, disk_errors, kills, power_loss
+from faults.campaign import Campaign
+from faults.ledger import Ledger
+
+MODULES = (kills, commit_steps, power_loss, disk_errors)
+CAMPAIGNS: dict[str, Campaign] = {each.CAMPAIGN.name: each.CAMPAIGN for each in MODULES}
+
+
+def perform(campaign: Campaign, ledger: Ledger, trials: int | None) -> None:
+    """Chunk after chunk, until there are so many trials or no chunks any more."""
+    bar = tqdm(desc=f"{campaign.id} {campaign.name}", initial=ledger.trials(campaign), total=trials, unit="", disable=None)
+    while (trials is None or ledger.trials(campaign) < trials) and ledger.done(campaign) != campaign.chunks:
+        started, before = time.perf_counter(), ledger.trials(campaign)
+        with tempfile.TemporaryDirectory(prefix="ahop-faults-") as folder:
+            tally = campaign.chunk(ledger.done(campaign), Path(folder))
+        ledger.add(campaign, tally, time.perf_counter() - started)
+        bar.update(ledger.trials(campaign) - before)
+    bar.close()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few hundred trials, two minutes; saves nothing")
+    parser.add_argument("--only", nargs="+", choices=sorted(CAMPAIGNS), default=list(CAMPAIGNS), metavar="NAME")
+    parser.add_argument("--trials", type=int, help="stop after so many of each campaign")
+    parser.add_argument("--resume", action="store_true", help="go on where the result file ends")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    chosen = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    ledger = Ledger(None) if chosen.quick else Ledger()
+    for name in chosen.only:
+        campaign = CAMPAIGNS[name]
+        if not chosen.resume:
+            ledger.forget(campaign)
+        perform(campaign, ledger, chosen.trials or (campaign.quick if chosen.quick else campaign.wanted))
+    result = ledger.result()
+    rows = [row for row in result["rows"] if row["name"] in chosen.only]
+    print(table(rows, ["id", "name", "trials", "wanted", "bad", "seconds"]))
+    for row in rows:
+        print("\n".join(row["examples"]), end="\n" if row["examples"] else "")
+    if chosen.json:
+        print(json.dumps(result))
+    return int(any(row["bad"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

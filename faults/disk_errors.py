@@ -1,0 +1,76 @@
+"""D4: each step of each kind of change fails: no space, an error of the disk, a folder that only reads, half a write."""
+
+import errno
+from pathlib import Path
+
+from ahop.errors import AhopError
+from faults import forks
+from faults.campaign import HANGS, UNTYPED, Campaign, Tally
+from faults.commits import COMMITS, Bench
+from faults.shim import Fault, arm
+from faults.verdict import COUNTED, judge
+
+KINDS = (
+    ("no space, once", Fault.ERROR_ONCE, errno.ENOSPC),
+    ("no space from then on", Fault.ERROR_FROM, errno.ENOSPC),
+    ("disk error, once", Fault.ERROR_ONCE, errno.EIO),
+    ("disk error from then on", Fault.ERROR_FROM, errno.EIO),
+    ("read-only from then on", Fault.ERROR_FROM, errno.EROFS),
+    ("half a write", Fault.SHORT_WRITE, 0),
+)
+
+
+def chunk(number: int, folder: Path) -> Tally:
+    (subject, change), (words, fault, error) = COMMITS[number // len(KINDS)], KINDS[number % len(KINDS)]
+    bench, tally = Bench(subject, change, folder), Tally()
+    for step in range(1, bench.steps() + 1):
+        where, trial = bench.fresh(), f"{subject.name}, change {change}, step {step}, {words}"
+        said = _tried(bench, where, fault, step, error)
+        tally.trials += 1
+        tally.counts[said.split()[0]] += 1
+        if said.startswith("untyped"):
+            tally.bad(UNTYPED, f"{trial}: {said}")
+        elif said.startswith("hung"):
+            tally.bad(HANGS, trial)
+        if change == 0:
+            if said != "done":
+                forks.run(lambda say, where=where: None if (where / "table").exists() else bench.change(where))
+            judge(tally, subject, where, 0, 0, trial)
+            continue
+        found = judge(tally, subject, where, change if said == "done" else change - 1, change, trial)
+        if found is not None:
+            forks.run(lambda say, where=where, found=found: subject.writer(where)(found + 1) and None)
+            judge(tally, subject, where, found + 1, found + 1, f"{trial}, then another writer")
+    return tally
+
+
+def _tried(bench: Bench, where: Path, fault: Fault, step: int, error: int) -> str:
+    """What the writer came to: "done", "refused" by an error of ahop or of the system, "untyped" or "hung"."""
+
+    def work(say: forks.Say) -> None:
+        arm(where, fault, step, error)
+        try:
+            bench.change(where)
+        except (AhopError, OSError) as failure:
+            say(f"refused {type(failure).__name__}")
+        except Exception as failure:
+            say(f"untyped {type(failure).__name__}: {str(failure)[:200]}")
+        else:
+            say("done")
+
+    ended = forks.run(work)
+    if ended.status is None:
+        return "hung"
+    return ended.lines[0] if ended.lines else f"untyped end: {ended.status}"
+
+
+CAMPAIGN = Campaign(
+    id="D4",
+    name="disk_errors",
+    goal="each step of each kind of change fails; the error has a type, and the old data are whole",
+    counted=(*COUNTED, HANGS),
+    wanted=None,
+    quick=60,
+    chunk=chunk,
+    chunks=len(COMMITS) * len(KINDS),
+)

@@ -1,0 +1,58 @@
+"""D1: writers are killed at random moments, again and again."""
+
+import random
+import time
+from pathlib import Path
+
+from faults import forks
+from faults.campaign import Campaign, Tally
+from faults.subjects import SUBJECTS, Subject
+from faults.verdict import COUNTED, judge
+
+KILLS = 25  # of one chunk, on the same files
+# The longest life of a writer in seconds: opening a store takes a while, and a file is saved in a millisecond.
+LIVES = {"store": 0.4, "memory": 0.05, "pairs": 0.02, "models": 0.1}
+
+
+def chunk(number: int, folder: Path) -> Tally:
+    subject = SUBJECTS[number % len(SUBJECTS)] if number % 2 else SUBJECTS[0]
+    chance, tally, state = random.Random(number), Tally(), 0
+    forks.run(lambda say: subject.create(folder))
+    for trial in range(KILLS):
+        acknowledged = _killed(subject, folder, state, chance.uniform(0, LIVES[subject.name]))
+        found = judge(tally, subject, folder, acknowledged, acknowledged + 1, f"{subject.name}, chunk {number}, {trial}")
+        tally.trials += 1
+        tally.counts["acknowledged"] += acknowledged - state
+        if found is None:
+            break
+        state = found
+    return tally
+
+
+def _killed(subject: Subject, folder: Path, state: int, seconds: float) -> int:
+    """A writer that goes on from this state, for so long; returns the last change that it acknowledged."""
+
+    def write(say: forks.Say) -> None:
+        change, number = subject.writer(folder), state
+        while True:
+            number += 1
+            change(number)
+            say(number)
+
+    child = forks.Child(write)
+    time.sleep(seconds)
+    child.kill()
+    lines = child.wait().lines
+    return int(lines[-1]) if lines else state
+
+
+CAMPAIGN = Campaign(
+    id="D1",
+    name="kills",
+    goal="writers are killed at random moments; what was acknowledged is there, and nothing else",
+    counted=COUNTED,
+    wanted=3000,
+    quick=100,
+    chunk=chunk,
+)
+
