@@ -13,9 +13,9 @@ if __name__ == "__main__":
     preload()  # before anything else is loaded
 
 import torch
+from experiments.support.harness import table
 from tqdm.auto import tqdm
 
-from experiments.support.harness import table
 from faults import commit_steps, disk_errors, kills, power_loss
 from faults.campaign import Campaign
 from faults.ledger import Ledger
@@ -26,7 +26,9 @@ CAMPAIGNS: dict[str, Campaign] = {each.CAMPAIGN.name: each.CAMPAIGN for each in 
 
 def perform(campaign: Campaign, ledger: Ledger, trials: int | None) -> None:
     """Chunk after chunk, until there are so many trials or no chunks any more."""
-    bar = tqdm(desc=f"{campaign.id} {campaign.name}", initial=ledger.trials(campaign), total=trials, unit="", disable=None)
+    bar = tqdm(
+        desc=f"{campaign.id} {campaign.name}", initial=ledger.trials(campaign), total=trials, unit="", disable=None
+    )
     while (trials is None or ledger.trials(campaign) < trials) and ledger.done(campaign) != campaign.chunks:
         started, before = time.perf_counter(), ledger.trials(campaign)
         with tempfile.TemporaryDirectory(prefix="ahop-faults-") as folder:

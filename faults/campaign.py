@@ -8,8 +8,8 @@ from pathlib import Path
 # What must not happen. A campaign counts those that can.
 LOST, PHANTOM, WRONG = "acknowledged_lost", "phantom", "silently_wrong"
 NOT_OPENED, UNTYPED, CRASHES, HANGS = "failed_to_open", "untyped_errors", "crashes", "hangs"
-REFUSALS, DROPPED, OPEN_ROUTES, SERVER_ERRORS, MEMORY = "unanswered", "dropped", "open_routes", "server_errors", "over_memory"
-BAD = (LOST, PHANTOM, WRONG, NOT_OPENED, UNTYPED, CRASHES, HANGS, REFUSALS, DROPPED, OPEN_ROUTES, SERVER_ERRORS, MEMORY)
+UNANSWERED, DROPPED, OPEN_ROUTES = "unanswered", "dropped", "open_routes"
+SERVER_ERRORS, OVER_MEMORY = "server_errors", "over_memory"
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Campaign:
         id: of the goal.
         name: one word.
         goal: what must not happen, in a sentence.
-        counted: which of `BAD` can happen here.
+        counted: what can happen here that must not.
         wanted: trials of the full form.
         quick: trials of the quick form.
         chunk: (number, an empty folder) -> what came of the trials of that chunk; the same number, the same trials.

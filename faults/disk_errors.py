@@ -1,4 +1,4 @@
-"""D4: each step of each kind of change fails: no space, an error of the disk, a folder that only reads, half a write."""
+"""D4: each step of each kind of change fails: no space, a disk error, a folder that only reads, half a write."""
 
 import errno
 from pathlib import Path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from faults import forks
 from faults.campaign import Campaign, Tally
-from faults.subjects import SUBJECTS, Subject
+from faults.subjects import Subject, in_turn
 from faults.verdict import COUNTED, judge
 
 KILLS = 25  # of one chunk, on the same files
@@ -15,12 +15,14 @@ LIVES = {"store": 0.4, "memory": 0.05, "pairs": 0.02, "models": 0.1}
 
 
 def chunk(number: int, folder: Path) -> Tally:
-    subject = SUBJECTS[number % len(SUBJECTS)] if number % 2 else SUBJECTS[0]
+    subject = in_turn(number)
     chance, tally, state = random.Random(number), Tally(), 0
     forks.run(lambda say: subject.create(folder))
     for trial in range(KILLS):
         acknowledged = _killed(subject, folder, state, chance.uniform(0, LIVES[subject.name]))
-        found = judge(tally, subject, folder, acknowledged, acknowledged + 1, f"{subject.name}, chunk {number}, {trial}")
+        found = judge(
+            tally, subject, folder, acknowledged, acknowledged + 1, f"{subject.name}, chunk {number}, {trial}"
+        )
         tally.trials += 1
         tally.counts["acknowledged"] += acknowledged - state
         if found is None:
@@ -55,4 +57,3 @@ CAMPAIGN = Campaign(
     quick=100,
     chunk=chunk,
 )
-

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.support.harness import RESULTS, environment
+
 from faults.campaign import Campaign, Tally
 
 PATH = RESULTS / "reliability.json"

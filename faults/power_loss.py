@@ -13,18 +13,19 @@ from faults import forks
 from faults.campaign import Campaign, Tally
 from faults.shim import arm, mark
 from faults.steps import Disk, Step, read_steps
-from faults.subjects import SUBJECTS, Subject
+from faults.subjects import Subject, in_turn
 from faults.verdict import COUNTED, judge
 
-CUTS = 50  # of one chunk
+CUTS = 40  # of one chunk
+# Most changes of a writer.
 CHANGES = {"store": 17, "memory": 8, "pairs": 14, "models": 36}
 NOT_CREATED = -1
 
 
 def chunk(number: int, folder: Path) -> Tally:
-    subject = SUBJECTS[number % len(SUBJECTS)] if number % 2 else SUBJECTS[0]
-    steps = _written_down(subject, folder)
+    subject = in_turn(number)
     chance, tally = random.Random(number), Tally()
+    steps = _written_down(subject, folder, chance.randrange(CHANGES[subject.name] + 1))
     for trial in range(CUTS):
         cut = chance.randrange(len(steps) + 1)
         acknowledged = max((int(each.path) for each in steps[:cut] if each.what == "mark"), default=NOT_CREATED)
@@ -38,11 +39,18 @@ def chunk(number: int, folder: Path) -> Tally:
         left = folder / "left"
         shutil.rmtree(left, ignore_errors=True)
         _materialize(left, disk.after_a_cut(chance))
-        judge(tally, subject, left, max(0, acknowledged), acknowledged + 1, f"{subject.name}, chunk {number}, {trial}, step {cut}")
+        judge(
+            tally,
+            subject,
+            left,
+            max(0, acknowledged),
+            acknowledged + 1,
+            f"{subject.name}, chunk {number}, {trial}, step {cut}",
+        )
     return tally
 
 
-def _written_down(subject: Subject, folder: Path) -> list[Step]:
+def _written_down(subject: Subject, folder: Path, changes: int) -> list[Step]:
     """The steps of a writer; raises if they do not lead to the files that it left."""
     real, trace = folder / "real", folder / "trace"
     real.mkdir()
@@ -52,7 +60,7 @@ def _written_down(subject: Subject, folder: Path) -> list[Step]:
         subject.create(real)
         mark("0")
         change = subject.writer(real)
-        for number in range(1, CHANGES[subject.name] + 1):
+        for number in range(1, changes + 1):
             change(number)
             mark(str(number))
 

@@ -31,7 +31,9 @@ def preload() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
-def arm(folder: Path, fault: Fault = Fault.NOTHING, step: int = 0, error: int = errno.EIO, trace: Path | None = None) -> None:
+def arm(
+    folder: Path, fault: Fault = Fault.NOTHING, step: int = 0, error: int = errno.EIO, trace: Path | None = None
+) -> None:
     """From now on, see what this process does below the folder; and let the fault come at this step, from 1 on."""
     path = None if trace is None else os.fsencode(trace)
     _loaded().faults_arm(os.fsencode(folder), int(fault), step, error, path)

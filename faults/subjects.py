@@ -156,6 +156,12 @@ class ModelsSubject(Subject):
 SUBJECTS: tuple[Subject, ...] = (StoreSubject(), MemorySubject(), PairsSubject(), ModelsSubject())
 
 
+def in_turn(number: int) -> Subject:
+    """The subject of a chunk: every other is a store, which has the most to lose."""
+    store, *others = SUBJECTS
+    return others[number // 2 % len(others)] if number % 2 else store
+
+
 def look(subject: Subject, folder: Path, numbers: Iterable[int]) -> str:
     """What is on the disk: the first of the numbers, "none" of them, or an error, "refused" or "untyped"."""
     try:
@@ -178,10 +184,10 @@ def _after(before: "State", number: int) -> "State":
     rows, model = before
     what = CHANGES[number % len(CHANGES)]
     if what == "remove":
-        return {id: row for id, row in rows.items() if id != max(rows)}, model
+        return {each: row for each, row in rows.items() if each != max(rows)}, model
     if what in ("add", "upsert"):
         ids = _new_ids(number) if what == "add" else [1, *_new_ids(number)]
-        return rows | {id: tuple(row) for id, row in zip(ids, _rows(ids, number).tolist(), strict=True)}, model
+        return rows | dict(zip(ids, map(tuple, _rows(ids, number).tolist()), strict=True)), model
     return rows, number if what == "learn" else model
 
 
@@ -190,7 +196,7 @@ def _new_ids(number: int) -> list[int]:
 
 
 def _rows(ids: list[int], number: int) -> Tensor:
-    return torch.tensor([[id / 8, number / 4, (id * number) % 7, 1.0] for id in ids])
+    return torch.tensor([[each / 8, number / 4, (each * number) % 7, 1.0] for each in ids])
 
 
 @cache

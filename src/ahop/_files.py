@@ -34,6 +34,14 @@ def replacing(target: Path) -> Iterator[Path]:
     flush(target.parent)
 
 
+def make_folder(path: Path) -> None:
+    """A folder, and those above it, whose names are on the disk when this returns."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        flush(each.parent)
+
+
 def flush(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk; folders only where they can be flushed."""
     if path.is_dir() and os.name != "posix":

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._files import digest, replacing
-from ahop.errors import ConflictError, DataNotFoundError, InvalidValueError, UnsupportedError
+from ahop._files import digest, make_folder, replacing
+from ahop.errors import ConflictError, DataNotFoundError, FileFormatError, InvalidValueError, UnsupportedError
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.saving.load import load as read_memory
@@ -75,6 +75,11 @@ class Source(Protocol):
         """What is measured of the place."""
 
 
+def _in_use(number: int) -> bytes:
+    """The words of a file that names a model, with their checksum."""
+    return f"{number} {digest(str(number).encode())[:16]}".encode()
+
+
 @final
 class FileSource:
     """A file that `memory.save` wrote. It is never changed: other models are kept in a folder beside it."""
@@ -98,7 +103,7 @@ class FileSource:
 
     def learn(self, old: Snapshot, model: Model) -> Snapshot:
         number = 1 + max(self._numbers())
-        self._state.mkdir(parents=True, exist_ok=True)
+        make_folder(self._state)
         with replacing(self._file(number)) as beside:
             beside.write_bytes(model_to_bytes(model))
         self._remember(number)
@@ -114,7 +119,7 @@ class FileSource:
         if number not in known:
             raise InvalidValueError(f"`version` must be one of {known}; got {number}.")
         found = self._with(self._model(number), number)
-        self._state.mkdir(parents=True, exist_ok=True)
+        make_folder(self._state)
         self._remember(number)
         return found
 
@@ -147,15 +152,21 @@ class FileSource:
         return sorted({1, *(int(each) for each in found if each.isdigit())})
 
     def _current(self) -> int:
-        try:
-            number = int((self._state / f"current-{self._base}").read_text("ascii"))
-        except (OSError, ValueError):
+        path = self._state / f"current-{self._base}"
+        if not path.exists():
             return 1
-        return number if number in self._numbers() else 1
+        words = path.read_bytes()
+        number = int(words.split()[0]) if words.split()[:1] and words.split()[0].isdigit() else 0
+        if words != _in_use(number) or number not in self._numbers():
+            raise FileFormatError(
+                f"`{path}` says which model is in use, and is damaged, or that model is gone. Restore it from a copy; "
+                "without that file the memory's own model is used."
+            )
+        return number
 
     def _remember(self, number: int) -> None:
         with replacing(self._state / f"current-{self._base}") as beside:
-            beside.write_text(str(number), "ascii")
+            beside.write_bytes(_in_use(number))
 
     def _file(self, number: int) -> Path:
         return self._state / f"{number}-{self._base}.model"

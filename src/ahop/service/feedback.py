@@ -1,36 +1,42 @@
 """What people say about answers: pairs of a query and the row that it came from; and answers to look at."""
 
 import json
+import logging
 import os
 import time
 from collections import deque
 from pathlib import Path
 from threading import Lock
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import torch
 from torch import Tensor
 
+from ahop._files import digest, flush, make_folder, replacing
 from ahop.errors import AhopError
 from ahop.recaller import Recall
+from ahop.service.logs import log
 from ahop.service.options import Limits, Options
 from ahop.service.request import read_rows
 
 FILE = "pairs.jsonl"
+
+# A query, the number of the row that it came from, and its group.
+Pair: TypeAlias = tuple[list[float | None], int, str | None]
 
 
 @final
 class Feedback:
     """Pairs, the newest of them, kept in a file of JSON lines if there is a folder for it.
 
-    A line is on the disk before it is acknowledged. The file is written anew when it has twice as many lines as are
-    kept.
+    A line is on the disk before it is acknowledged, and carries a checksum. The file is written anew when it has twice
+    as many lines as are kept.
     """
 
     def __init__(self, folder: Path | None, dimensions: int, limits: Limits) -> None:
         self._file = None if folder is None else folder / FILE
         self._limits, self._dimensions, self._lock = limits, dimensions, Lock()
-        self._pairs: deque[tuple[list[float | None], int, str | None]] = deque(maxlen=limits.pairs)
+        self._pairs: deque[Pair] = deque(maxlen=limits.pairs)
         self._lines = 0
         self._read()
 
@@ -41,21 +47,16 @@ class Feedback:
         """Keep pairs: each query came from the row of this number."""
         numbers = [[None if each != each else each for each in row] for row in queries.tolist()]
         named: list[str | None] = [None] * len(ids) if groups is None else list(groups)
-        new = list(zip(numbers, ids, named, strict=True))
-        lines = "".join(
-            json.dumps({"query": query, "id": number, "group": group}) + "\n" for query, number, group in new
-        )
+        new: list[Pair] = list(zip(numbers, ids, named, strict=True))
         with self._lock:
             if self._file is not None:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
-                with self._file.open("a", encoding="ascii") as file:
-                    file.write(lines)
-                    file.flush()
-                    os.fsync(file.fileno())
+                _append(self._file, "".join(map(_line, new)))
             self._pairs.extend(new)
             self._lines += len(new)
             if self._file is not None and self._lines > 2 * self._limits.pairs:
-                self._rewrite(self._file)
+                with replacing(self._file) as beside:
+                    beside.write_text("".join(map(_line, self._pairs)), "ascii")
+                self._lines = len(self._pairs)
 
     def pairs(self) -> tuple[Tensor, list[int], list[str] | None]:
         """Queries, numbers of their rows, and their groups if all have one."""
@@ -70,27 +71,47 @@ class Feedback:
     def _read(self) -> None:
         if self._file is None or not self._file.exists():
             return
+        left_out = 0
         with self._file.open(encoding="ascii", errors="replace") as file:
             for line in file:
                 self._lines += 1
-                try:
-                    found = json.loads(line)
-                    read_rows("query", [found["query"]], self._dimensions, 1)
-                    group = found.get("group")
-                    pair = found["query"], int(found["id"]), None if group is None else str(group)
-                except (ValueError, KeyError, TypeError, AhopError):
-                    continue  # the end of a line that was cut off, or of another collection
-                self._pairs.append(pair)
+                pair = self._pair(line)
+                if pair is None:
+                    left_out += 1
+                else:
+                    self._pairs.append(pair)
+        if left_out:
+            log("pairs_left_out", logging.WARNING, file=str(self._file), lines=left_out)
 
-    def _rewrite(self, path: Path) -> None:
-        beside = path.with_suffix(".partial")
-        with beside.open("w", encoding="ascii") as file:
-            for query, number, group in self._pairs:
-                file.write(json.dumps({"query": query, "id": number, "group": group}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-        self._lines = len(self._pairs)
+    def _pair(self, line: str) -> Pair | None:
+        """None if the line was cut off or damaged, or is of another collection."""
+        try:
+            found = json.loads(line)
+            pair = found["query"], found["id"], found["group"]
+            read_rows("query", [found["query"]], self._dimensions, 1)
+        except (ValueError, KeyError, TypeError, RecursionError, AhopError):
+            return None
+        return pair if _line(pair).rstrip() == line.rstrip() else None
+
+
+def _line(pair: Pair) -> str:
+    words = json.dumps(dict(zip(("query", "id", "group"), pair, strict=True)))
+    return f'{words[:-1]}, "checksum": "{digest(words.encode())[:16]}"}}\n'
+
+
+def _append(path: Path, lines: str) -> None:
+    """Add lines to a file; on the disk when this returns."""
+    make_folder(path.parent)
+    is_new = not path.exists()
+    with path.open("ab+") as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        is_cut_off = file.read(1) not in (b"", b"\n")  # a process was killed there: what it wrote must not spoil ours
+        file.write(b"\n" * is_cut_off + lines.encode("ascii"))
+        file.flush()
+        os.fsync(file.fileno())
+    if is_new:
+        flush(path.parent)
 
 
 @final

@@ -10,7 +10,7 @@ import torch
 
 from ahop import _optional
 from ahop._checks import check_count, check_kind
-from ahop._files import flush
+from ahop._files import flush, make_folder
 from ahop._free_memory import check_free_memory
 from ahop._typing import Array
 from ahop.errors import InvalidValueError
@@ -54,7 +54,7 @@ def create_store(
     if location.folder is None:
         return Store(_write(location, model, numbers, patterns, metadata, rows), location)
     _refuse_used(location.folder)
-    location.folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(location.folder.parent)
     beside = location.folder.with_name(f".{location.folder.name}.{uuid4().hex}")
     try:
         staged = Location.of(beside, storage_options)

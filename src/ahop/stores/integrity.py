@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from ahop._files import digest, replacing
+from ahop._files import digest, make_folder, replacing
 from ahop.errors import FileFormatError, UnavailableError
 
 CHECKSUMS, DATA = "_checksums", "data"
@@ -129,7 +129,7 @@ def _read(path: Path) -> dict[str, str]:
 def _write(folder: Path, checksums: dict[str, str]) -> None:
     content = json.dumps(checksums, sort_keys=True).encode()
     where = folder / CHECKSUMS
-    where.mkdir(exist_ok=True)
+    make_folder(where)
     with replacing(where / f"{digest(content)}{SUFFIX}") as beside:
         beside.write_bytes(content)
 
