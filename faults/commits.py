@@ -2,11 +2,14 @@
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from faults import forks
+from faults.campaign import Tally
 from faults.shim import Fault, arm, steps_taken
 from faults.subjects import SUBJECTS, Subject
+from faults.verdict import judge
 
 # For each subject, changes that take another way each; 0 creates it. A tenth pair writes the file anew, and the 33rd
 # model takes the place of the oldest.
@@ -46,6 +49,28 @@ class Bench:
             say(steps_taken())
 
         return int(self._must(work))
+
+    def judge(self, tally: Tally, folder: Path, is_acknowledged: bool, words: str) -> None:
+        """Count what a fault left, and whether another writer can go on from there."""
+        if self.number == 0:
+            if not is_acknowledged:
+                forks.run(partial(self._create_again, folder))
+            judge(tally, self.subject, folder, 0, 0, words)
+            return
+        found = judge(tally, self.subject, folder, self.number - (not is_acknowledged), self.number, words)
+        if found is not None:
+            forks.run(partial(self._go_on, folder, found + 1))
+            judge(tally, self.subject, folder, found + 1, found + 1, f"{words}, then another writer")
+
+    def _create_again(self, folder: Path, say: forks.Say) -> None:
+        """Nobody was told that it is there: it is, or it can be made."""
+        try:
+            self.subject.is_in(folder, [0])
+        except FileNotFoundError:
+            self.subject.create(folder)
+
+    def _go_on(self, folder: Path, number: int, say: forks.Say) -> None:
+        self.subject.writer(folder)(number)
 
     def _prepare(self, say: forks.Say) -> None:
         self.subject.create(self._before)

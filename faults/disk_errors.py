@@ -8,7 +8,7 @@ from faults import forks
 from faults.campaign import HANGS, UNTYPED, Campaign, Tally
 from faults.commits import COMMITS, Bench
 from faults.shim import Fault, arm
-from faults.verdict import COUNTED, judge
+from faults.verdict import COUNTED
 
 KINDS = (
     ("no space, once", Fault.ERROR_ONCE, errno.ENOSPC),
@@ -32,15 +32,7 @@ def chunk(number: int, folder: Path) -> Tally:
             tally.bad(UNTYPED, f"{trial}: {said}")
         elif said.startswith("hung"):
             tally.bad(HANGS, trial)
-        if change == 0:
-            if said != "done":
-                forks.run(lambda say, where=where: None if (where / "table").exists() else bench.change(where))
-            judge(tally, subject, where, 0, 0, trial)
-            continue
-        found = judge(tally, subject, where, change if said == "done" else change - 1, change, trial)
-        if found is not None:
-            forks.run(lambda say, where=where, found=found: subject.writer(where)(found + 1) and None)
-            judge(tally, subject, where, found + 1, found + 1, f"{trial}, then another writer")
+        bench.judge(tally, where, said == "done", trial)
     return tally
 
 

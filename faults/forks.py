@@ -1,5 +1,6 @@
 """Children: each trial is a process of its own, forked from one that has everything imported and has opened nothing."""
 
+import logging
 import os
 import select
 import signal
@@ -78,6 +79,7 @@ def _run(work: Callable[[Say], None], pipe: int) -> None:
     status = 1
     try:
         warnings.simplefilter("ignore")
+        logging.disable()
         work(lambda word: _write(pipe, word))
         status = 0
     except BaseException:

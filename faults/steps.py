@@ -1,9 +1,12 @@
 """Steps that the shim wrote down, and a disk that has taken them: what it holds, and what of it would outlive a cut."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+# The share of writes that were under way of which a part is there.
+TORN = 0.3
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class Disk:
 
     def files(self) -> dict[str, bytes]:
         """Everything, as a process sees it."""
-        return dict(_walk(self._top, lambda node: (bytes(node.content), node.names)))
+        found = _walk(self._top, lambda node: (bytes(node.content), node.names))
+        return {name: content for name, content in found if content is not None}
 
     def after_a_cut(self, chance: random.Random) -> dict[str, bytes | None]:
         """What the disk may hold after the power is cut: what was flushed, and of the rest what chance decides.
@@ -105,11 +109,12 @@ class Disk:
                 _rename(names, changed)
             for place, written in node.writes:
                 if chance.random() < greed:
-                    whole = written is None or chance.random() < 0.7
-                    _apply(content, place, written if whole else written[: chance.randrange(len(written) + 1)])
+                    if written is not None and chance.random() < TORN:
+                        written = written[: chance.randrange(len(written) + 1)]
+                    _apply(content, place, written)
             return bytes(content), names
 
-        return dict(_walk(self._top, survivor, folders=True))
+        return dict(_walk(self._top, survivor))
 
     def _move(self, step: Step) -> None:
         (source, old), (target, new) = self._place(step.path), self._place(step.other)
@@ -130,15 +135,18 @@ class Disk:
         return node, name
 
 
-def _walk(node, look, above="", folders=False):  # type: ignore[no-untyped-def]
+def _walk(
+    node: Node, look: Callable[[Node], tuple[bytes, dict[str, Node]]], above: str = ""
+) -> Iterator[tuple[str, bytes | None]]:
+    """Files below a folder with what is in them, folders with None."""
     content, names = look(node)
     if not node.is_folder:
         yield above, content
         return
-    if folders and above:
+    if above:
         yield above, None
     for name, child in sorted(names.items()):
-        yield from _walk(child, look, f"{above}/{name}" if above else name, folders)
+        yield from _walk(child, look, f"{above}/{name}" if above else name)
 
 
 def _apply(content: bytearray, place: int, written: bytes | None) -> None:

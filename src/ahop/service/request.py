@@ -27,6 +27,8 @@ ADD, DELETE, PAIRS, FIT = (
 )
 POLICY = ("accept_from", "unknown_from", "set_from")
 LARGEST = float(np.finfo(np.float32).max)
+# Lists and objects of a body: ten thousand rows have as many. A body of millions would hold up all others for seconds.
+MOST_LISTS = 50_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class LinkSettings:
 
 def read_json(body: bytes, known: Sequence[str]) -> dict[str, Any]:
     """An object that has none but the known fields."""
+    if body.count(b"[") + body.count(b"{") > MOST_LISTS:
+        raise ShapeError(f"The body may have {MOST_LISTS} lists and objects; got more. Send fewer rows at a time.")
     try:
         asked = json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -122,8 +122,12 @@ def _read(path: Path) -> dict[str, str]:
         raise UnavailableError(f"`{path}` cannot be read at this moment: {error}. Try again.") from error
     if path.stem != digest(content):
         return {}
-    found: dict[str, str] = json.loads(content)
-    return found
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    is_list = isinstance(found, dict) and all(isinstance(each, str) for each in found.values())
+    return found if is_list else {}
 
 
 def _write(folder: Path, checksums: dict[str, str]) -> None:

@@ -1,6 +1,7 @@
 """The model of a store, kept with each version."""
 
 import json
+import re
 import tempfile
 from base64 import b64decode, b64encode
 from pathlib import Path
@@ -21,6 +22,7 @@ from ahop.stores.location import Location
 FORMAT = 1
 WORDS = "ahop"
 FOLDER = "_models"
+FILE = rf"{FOLDER}/[0-9a-f]{{32}}\.ahop"
 # A larger model gets a file of its own: what is in the words of a table is written again with every version.
 LARGEST_IN_WORDS = 32 * 2**10
 
@@ -85,7 +87,7 @@ def read_model(words: dict[str, Any], location: Location) -> Model:
     """The model that the words of a table carry or name."""
     try:
         content = b64decode(words["model"]) if "model" in words else _download(words["file"], location)
-    except (KeyError, ValueError, OSError) as error:
+    except (KeyError, TypeError, ValueError, OSError) as error:
         raise FileFormatError(f"The model of `{location.address}` cannot be read: {error}") from error
     if digest(content) != words.get("digest"):
         raise FileFormatError(
@@ -105,6 +107,8 @@ def remove_models(location: Location, kept: set[str]) -> None:
 
 
 def _download(name: str, location: Location) -> bytes:
+    if not re.fullmatch(FILE, name):
+        raise ValueError(f"{name[:100]!r} is no file of a model")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "model"
         _files(location).download_file(name, str(target))
