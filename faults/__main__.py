@@ -16,11 +16,11 @@ import torch
 from experiments.support.harness import table
 from tqdm.auto import tqdm
 
-from faults import commit_steps, disk_errors, flips, fuzz, kills, power_loss
+from faults import commit_steps, disk_errors, drain, flips, fuzz, kills, power_loss, requests, restarts, routes, schema
 from faults.campaign import Campaign
 from faults.ledger import Ledger
 
-MODULES = (kills, commit_steps, power_loss, disk_errors, flips, fuzz)
+MODULES = (kills, commit_steps, power_loss, disk_errors, flips, fuzz, requests, schema, routes, drain, restarts)
 CAMPAIGNS: dict[str, Campaign] = {each.CAMPAIGN.name: each.CAMPAIGN for each in MODULES}
 
 

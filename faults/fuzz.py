@@ -1,4 +1,4 @@
-"""S1: inputs that are almost right are read, by millions: each ends in an answer or an error of ahop, soon and in place.
+"""S1: inputs that are almost right are read, by millions: each ends in an answer or an error of ahop, and soon.
 
 A chunk is one format, in a process of its own that begins again after an input that ends it.
 """

@@ -7,12 +7,12 @@ from typing import Any
 from ahop._files import digest
 from ahop.saving.archive import KEY, LENGTH_BYTES
 
-NUMBERS = (0, -1, 1, 2, 255, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, 10**400)
-NUMBERS += (0.5, -0.0, 1e-320, 1e308, -1e308, 1e19, 3.5e38)
-WORDS = ("", "a", "\x00", "\ud800", "é", "名", "id", "NULL", "'", '"; --', "../../etc/passwd", "x" * 5000, "NaN")
-WORDS += ("component", "arguments", "F32", "U8", "patterns", "__class__", "__init__", "torch", "float32", "meta")
-TOKENS = (b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"null", b"[" * 500, b"{" * 500, b"]", b"}", b",,")
-TOKENS += (b'"\\ud800"', b"9" * 5000, b"\xff\xfe", b"\x00" * 8, b'{"a":' * 300, b"\\u0000", b"0" * 400, b"1E400")
+NUMBERS: list[float] = [0, -1, 1, 2, 255, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30]
+NUMBERS += [10**400, 0.5, -0.0, 1e-320, 1e308, -1e308, 1e19, 3.5e38]
+WORDS = ["", "a", "\x00", "\ud800", "é", "名", "id", "NULL", "'", '"; --', "../../etc/passwd", "x" * 5000, "NaN"]
+WORDS += ["component", "arguments", "F32", "U8", "patterns", "__class__", "__init__", "torch", "float32", "meta"]
+TOKENS = [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"null", b"[" * 500, b"{" * 500, b"]", b"}", b",,"]
+TOKENS += [b'"\\ud800"', b"9" * 5000, b"\xff\xfe", b"\x00" * 8, b'{"a":' * 300, b"\\u0000", b"0" * 400, b"1E400"]
 INTEGERS = (0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
 
