@@ -3,7 +3,7 @@ PYTHON ?= python
 export OMP_NUM_THREADS ?= 2
 SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
-.PHONY: setup check test bench docs sanitize all
+.PHONY: setup check test bench faults docs sanitize wheel all
 
 setup:  ## install the package, and all that its tests, experiments and docs need
 	$(PYTHON) -m pip install torch==2.13.0
@@ -31,6 +31,9 @@ bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks cluster --json
 	$(PYTHON) -m benchmarks service --json
 	$(PYTHON) -m benchmarks scorer --json
+
+faults:  ## kills, lost writes, disk errors, flipped bits, bent inputs and requests, counted; goes on where it was cut
+	$(PYTHON) -m faults --resume
 
 sanitize:  ## the kernels' tests, with every access to memory checked
 	$(PYTHON) -m venv --clear build/sanitize

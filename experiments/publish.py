@@ -13,7 +13,7 @@ from experiments.support.harness import RESULTS, Row, table, table_of_difference
 from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
-WITH_RESULTS = ("estimators", "fitting", "layers", "linking", "scale", "watching", "zoo")
+WITH_RESULTS = ("estimators", "fitting", "layers", "linking", "reliability", "scale", "watching", "zoo")
 PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in WITH_RESULTS))
 # Where prose may say a number that a result file holds.
 FOLDERS = ("", "tutorial", "cookbook", "migration")
@@ -329,6 +329,7 @@ SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "unlabelled": _columns("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "chosen"),
     "linking": _columns("setting", "n", "linked", "per_query", "bayes_per_query", "ece", "f1", "f1_tuned", "seconds"),
     "watching": _watching,
+    "reliability": _columns("id", "goal", "trials", "wanted", "bad"),
     "billions": _billions,
     "tab_tabular": _across("accuracy", "dataset"),
     "tab_tabular_parts": _across("accuracy", "dataset"),

@@ -13,7 +13,6 @@ if __name__ == "__main__":
     preload()  # before anything else is loaded
 
 import torch
-from experiments.support.harness import table
 from tqdm.auto import tqdm
 
 from faults import commit_steps, disk_errors, drain, flips, fuzz, kills, power_loss, requests, restarts, routes, schema
@@ -55,9 +54,10 @@ def main(arguments: list[str] | None = None) -> int:
         perform(campaign, ledger, chosen.trials or (campaign.quick if chosen.quick else campaign.wanted))
     result = ledger.result()
     rows = [row for row in result["rows"] if row["name"] in chosen.only]
-    print(table(rows, ["id", "name", "trials", "wanted", "bad", "seconds"]))
     for row in rows:
-        print("\n".join(row["examples"]), end="\n" if row["examples"] else "")
+        wanted = "" if row["wanted"] is None else f" of {row['wanted']:,}"
+        print(f"{row['id']} {row['name']}: {row['trials']:,}{wanted} trials, {row['bad']} bad, {row['seconds']:g} s")
+        print("".join(f"  {each}\n" for each in row["examples"]), end="")
     if chosen.json:
         print(json.dumps(result))
     return int(any(row["bad"] for row in rows))

@@ -2,14 +2,18 @@
 
 import json
 import os
+import platform
+import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiments.support.harness import RESULTS, environment
+import torch
 
+import ahop
 from faults.campaign import Campaign, Tally
 
-PATH = RESULTS / "reliability.json"
+PATH = Path(__file__).parents[1] / "docs" / "results" / "reliability.json"
 TITLE = "Faults and attacks on real processes and real files"
 
 
@@ -69,3 +73,10 @@ class Ledger:
         rows = sorted(kept.values(), key=lambda row: (row["id"], row["name"]))
         beside.write_text(json.dumps({**self.result(), "rows": rows}, indent=1) + "\n")
         beside.replace(self._path)
+
+
+def environment() -> dict[str, str]:
+    """What a reader needs to try it again."""
+    said = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=PATH.parent)
+    versions = {"ahop": ahop.__version__, "python": platform.python_version(), "torch": str(torch.__version__)}
+    return {**versions, "revision": said.stdout.strip(), "date": datetime.now(UTC).date().isoformat()}

@@ -1,7 +1,4 @@
-"""S3, S6: requests that are almost right, by thousands: none is answered by a failure, and a right one after each batch.
-
-Some come from the schema of the service by schemathesis, the others are ours: bodies, paths, headers and raw bytes.
-"""
+"""S3, S6: requests with wrong bodies, paths, headers and bytes: none is answered by a failure, and right ones are."""
 
 import random
 import socket

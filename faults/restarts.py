@@ -1,4 +1,4 @@
-"""V4: the service is killed while people give it pairs and rows, and starts again: all that it acknowledged is there."""
+"""V4: the service is killed while it is told pairs and rows, and starts again: what it acknowledged is there."""
 
 import json
 import random
