@@ -14,6 +14,7 @@ check:  ## format, lint, types, floors, and that every printed figure is in a re
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	lint-imports
+	$(PYTHON) -m bandit --quiet --configfile pyproject.toml --recursive src
 	$(PYTHON) -m experiments.publish --check
 
 test:  ## everything, the slow tests too, on two cores; what compares times has the machine to itself
@@ -42,6 +43,11 @@ sanitize:  ## the kernels' tests, with every access to memory checked
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 		ASAN_OPTIONS=detect_leaks=0 build/sanitize/bin/python -P -m pytest -p no:cacheprovider \
 		tests/test_footprints.py tests/test_likelihoods.py tests/test_kernels.py tests/laws tests/test_memory.py
+
+wheel:  ## the wheel, built twice: both must be the same, byte for byte
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(PYTHON) -m build --wheel --outdir dist/first
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(PYTHON) -m build --wheel --outdir dist/second
+	cmp dist/first/*.whl dist/second/*.whl
 
 docs:  ## warnings are errors; the gallery runs
 	$(PYTHON) -m sphinx -W --keep-going -b html docs docs/_build/html

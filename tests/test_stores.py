@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
+from ahop._files import digest
 from ahop.cluster import LocalCluster
 from ahop.errors import (
     ConflictError,
@@ -38,6 +39,9 @@ from ahop.errors import (
 from ahop.indexes import build
 from ahop.stores import Store, create_store, open_store
 from ahop.stores.durability import Flusher
+from ahop.stores.integrity import recorded
+from ahop.stores.location import Location
+from ahop.stores.models import read_model
 from ahop.stores.recovery import heads
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems
 
@@ -863,3 +867,26 @@ def test_a_store_goes_back_and_keeps_what_came_between(fitted: ahop.AssociativeM
         store.restore(10**6)
     with pytest.raises(UnsupportedError):
         store.at(first).restore(first)
+
+
+# What was built to harm.
+
+
+@pytest.mark.parametrize(
+    "words",
+    [{"model": 3}, {"model": ["a"]}, {"file": 3}, {"file": "../../elsewhere"}, {"file": "_models/../x"}, {}],
+    ids=str,
+)
+def test_words_of_a_table_that_make_no_sense_are_refused(words: dict[str, Any], tmp_path: Path) -> None:
+    create_store(tmp_path / "table", euclidean(patterns()))
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        read_model({"format": 1, "digest": "0", **words}, Location.of(tmp_path / "table"))
+
+
+@pytest.mark.parametrize("content", [b"[", b"[1]", b'{"a": 1}', b"\xff", b"[" * 100_000])
+def test_a_list_of_checksums_that_is_none_is_left_out(content: bytes, tmp_path: Path) -> None:
+    create_store(tmp_path / "table", euclidean(patterns()))
+    before = recorded(tmp_path / "table")
+    (tmp_path / "table" / "_checksums" / f"{digest(content)}.json").write_bytes(content)
+    assert recorded(tmp_path / "table") == before
+    assert len(open_store(tmp_path / "table").rows()) == 60
