@@ -51,7 +51,7 @@ def damaged(row: torch.Tensor, seed: int = 0) -> torch.Tensor:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder, stored = tmp_path_factory.mktemp("page"), digits()
     ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity()).save(folder / "digits.ahop")
-    with running(folder, str(folder / "digits.ahop")) as made:
+    with running(folder, str(folder / "digits.ahop"), "--watch", "50") as made:
         yield made
 
 
@@ -114,6 +114,15 @@ def test_a_damaged_picture_is_found_explained_corrected_and_learned_from(
     assert "queries so far" in text(browser, "state")
     said = browser.get_log("browser")  # type: ignore[no-untyped-call]
     assert [each for each in said if each["level"] == "SEVERE"] == []
+
+
+def test_the_page_says_what_the_last_queries_show(service: Running, browser: Chrome) -> None:
+    asked = [damaged(row, seed).tolist() for seed, row in enumerate(digits()[:50])]
+    service.recall("digits", queries=asked)
+    browser.get(service.url)
+    wait(browser, lambda: "784 dimensions" in text(browser, "version"))
+    browser.find_element(By.ID, "look").click()
+    wait(browser, lambda: "Of 50 queries" in text(browser, "drift"))
 
 
 def test_a_row_may_have_gaps_and_what_is_wrong_is_said(service: Running, browser: Chrome) -> None:

@@ -165,6 +165,37 @@ def test_stores_of_many_parts_are_compacted(tmp_path: Path, memory: ahop.Associa
         app.state.shared.close()
 
 
+# Watching.
+
+
+def test_the_last_queries_show_what_has_moved(tmp_path: Path) -> None:
+    patterns = torch.rand(200, 6, generator=torch.Generator().manual_seed(0))
+    variant = ahop.MixedVariant(0.05, 0.05, 0.05)
+    memory = ahop.fit(patterns, pairs=variant.sample(patterns, 300, seed=1), similarity="mixture", progress=False)
+    memory.save(tmp_path / "rooms.ahop")
+    queries = variant.sample(patterns, 300, seed=2).queries
+    with running(tmp_path, str(tmp_path / "rooms.ahop"), "--watch", "300") as made:
+        assert made.ask("GET", "/collections/rooms/watch")[0] == 409, "there was no query yet"
+        made.recall("rooms", queries=queries.tolist())
+        before = made.ask("GET", "/collections/rooms/watch")[1]
+        assert before["queries"] == 300
+        assert not before["alarm"]
+        assert before["accuracy"]["low"] <= before["accuracy"]["value"] <= before["accuracy"]["high"]
+        queries[:, 4] += 0.6
+        made.recall("rooms", queries=queries.tolist())
+        after = made.ask("GET", "/collections/rooms/watch")[1]
+        assert after["queries"] == 300, "the oldest are forgotten"
+        assert after["alarm"]
+        assert after["moved"][0]["name"] == "dimension 4"
+        assert "dimension 4" in after["words"]
+
+
+def test_nothing_is_kept_to_be_watched_unless_asked_for(service: Running) -> None:
+    status, said, _ = service.ask("GET", "/collections/rooms/watch")
+    assert status == 409
+    assert "--watch" in said["mend"]
+
+
 # The Open Inference Protocol.
 
 
@@ -296,7 +327,7 @@ def test_workers_end_when_nobody_watches_them(folder: Path) -> None:
 
 
 def test_what_several_processes_cannot_share_is_refused(folder: Path) -> None:
-    for options in (Options(review=5), Options(create_in=folder / "other")):
+    for options in (Options(review=5), Options(watch=5), Options(create_in=folder / "other")):
         with pytest.raises(InvalidValueError, match="only read"):
             run([str(folder / "rooms.ahop")], port=0, options=options, workers=2)
     with pytest.raises(AhopError):

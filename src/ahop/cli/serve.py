@@ -21,6 +21,7 @@ def serve(
         Path | None, typer.Option(help="A JSON file of keys; or set AHOP_KEY to the secret of one.", metavar="FILE")
     ] = None,
     review: Annotated[int, typer.Option(min=0, help="Keep so many doubtful answers, with their queries.")] = 0,
+    watch: Annotated[int, typer.Option(min=0, help="Keep so many of the last queries, to see what has moved.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes that answer; several only read.")] = 1,
     create_in: Annotated[
         Path | None, typer.Option(help="A folder in which requests may create collections.", metavar="FOLDER")
@@ -37,6 +38,7 @@ def serve(
     options = service.Options(
         keys=() if keys is None else service.read_keys(keys),
         review=review,
+        watch=watch,
         follow_seconds=follow,
         create_in=create_in,
         compact_seconds=service.Options.compact_seconds if compaction else 0.0,

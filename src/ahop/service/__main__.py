@@ -20,6 +20,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--follow", type=float, default=0.0, metavar="SECONDS", help="look for what others have written")
     made.add_argument("--no-compaction", action="store_true", help="leave stores as they are, however many parts")
     made.add_argument("--review", type=int, default=0, help="keep so many doubtful answers, with queries, in memory")
+    made.add_argument("--watch", type=int, default=0, help="keep so many of the last queries, to see what has moved")
     return made
 
 
@@ -29,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         options = Options(
             keys=keys_of(chosen.keys),
             review=max(0, chosen.review),
+            watch=max(0, chosen.watch),
             follow_seconds=max(0.0, chosen.follow),
             create_in=chosen.create_in,
             compact_seconds=0.0 if chosen.no_compaction else Options.compact_seconds,

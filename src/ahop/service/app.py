@@ -83,6 +83,7 @@ def _routes(shared: Shared) -> list[tuple[str, str, Callable[..., Awaitable[Resp
         (f"{one}/versions/{{version}}/restore", "POST", writing.restore, {}),
         (f"{one}/refresh", "POST", writing.refresh, {}),
         (f"{one}/review", "GET", reading.review, {}),
+        (f"{one}/watch", "GET", reading.watch, {}),
         ("/v2", "GET", inference.server, {}),
         ("/v2/health/live", "GET", inference.live, {}),
         ("/v2/health/ready", "GET", inference.ready, {}),

@@ -8,6 +8,8 @@ from typing import final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess, values
 
+from ahop.watching import WatchReport
+
 # Where processes that count together keep their counters; the library looks for it.
 TOGETHER = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -51,12 +53,29 @@ class Metrics:
         self.version = Gauge("ahop_version", "Version that is answered from", **kept)  # type: ignore[arg-type]
         self.patterns = Gauge("ahop_patterns", "Stored patterns", **kept)  # type: ignore[arg-type]
         self.pairs = Gauge("ahop_pairs", "Pairs of feedback that are kept", **kept)  # type: ignore[arg-type]
+        of_group = {**kept, "labelnames": ("collection", "group")}
+        self.watched_accuracy = Gauge(
+            "ahop_watched_accuracy",
+            "Share of right answers to the last queries, as the posteriors have it",
+            **of_group,  # type: ignore[arg-type]
+        )
+        self.moved = Gauge(
+            "ahop_moved_dimensions",
+            "Dimensions that have moved since the fit",
+            **of_group,  # type: ignore[arg-type]
+        )
         self.fragments = Gauge("ahop_fragments", "Parts of the table", **kept)  # type: ignore[arg-type]
         self.tombstones = Gauge(
             "ahop_tombstones",
             "Removed rows that still lie in the table",
             **kept,  # type: ignore[arg-type]
         )
+
+    def saw(self, collection: str, report: WatchReport) -> None:
+        """What the last queries show, of all and of each group that the model knows."""
+        for group, each in (("", report), *report.groups.items()):
+            self.watched_accuracy.labels(collection, group).set(each.accuracy.value)
+            self.moved.labels(collection, group).set(len(each.moved))
 
     def watch(self, waiting: Callable[[], int]) -> None:
         self._waiting = waiting

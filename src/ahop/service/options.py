@@ -66,6 +66,8 @@ class Options:
         slice_seconds: of work on one request before others get their turn.
         review: so many answers that a person should look at are kept, with their queries, in memory; 0 for none.
         review_below: answers whose confidence is below this are kept for review.
+        watch: so many of the last queries are kept, in memory, to see what has moved; 0 for none.
+        watch_seconds: how often the counters tell what they show.
         drain_seconds: between the signal to end and the closing of the port: time for a load balancer to notice.
         follow_seconds: how often to look for what others have written; 0 for only when `refresh` is asked for.
         compact_seconds: how often to look for stores with many parts or removed rows, and to compact them; 0 for never.
@@ -79,6 +81,8 @@ class Options:
     slice_seconds: float = 0.05
     review: int = 0
     review_below: float = 0.5
+    watch: int = 0
+    watch_seconds: float = 60.0
     drain_seconds: float = 0.5
     follow_seconds: float = 0.0
     compact_seconds: float = 600.0

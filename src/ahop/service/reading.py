@@ -27,6 +27,7 @@ from ahop.service.metrics import CONTENT_TYPE
 from ahop.service.request import RecallRequest
 from ahop.service.shared import Shared
 from ahop.service.snapshot import Snapshot
+from ahop.service.watched import report_words
 
 # Bodies of more bytes are read, and answers of more numbers are written, beside the thread that listens.
 LARGE = 2**17
@@ -145,6 +146,7 @@ class Reading:
         if asked.same is None:
             numbers = numbers_of(snapshot, found.indices)
             self.shared.reviews[name].look(told.id, snapshot.version, asked.queries, numbers, found)
+            self.shared.watched[name].look(asked.queries, asked.groups)
         return found, rows
 
     async def versions(self, name: str, request: Request) -> Response:
@@ -168,6 +170,21 @@ class Reading:
                 "Start the service with `--review 100` to keep the last hundred in memory.",
             )
         return json_response({"review": kept.entries(100)})
+
+    async def watch(self, name: str, request: Request) -> Response:
+        """What the last queries show: how many answers are right, and what has moved since the fit."""
+        collection = self.shared.collection(name, request, writes=True)
+        watched = self.shared.watched[name]
+        if not watched.is_on:
+            raise RefusedError(
+                HTTPStatus.CONFLICT,
+                "No queries are kept, so there is nothing to watch.",
+                "Start the service with `--watch 500` to keep the last five hundred in memory.",
+            )
+        report = await self.shared.maybe_beside(True, lambda: watched.report(collection.snapshot))
+        if report is None:
+            raise RefusedError(HTTPStatus.CONFLICT, "There were too few queries so far.", "Ask again later.")
+        return json_response(report_words(report))
 
     async def measured(self, request: Request) -> Response:
         """Counters for Prometheus."""

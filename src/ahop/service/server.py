@@ -82,8 +82,9 @@ def run(
     chosen = _with_key(options or Options())
     refuse_open(host, chosen.keys)
     count = check_count("workers", workers)
-    if count > 1 and (chosen.review or chosen.create_in is not None):
-        raise InvalidValueError("Several workers only read: leave `review` and `create_in` out, or take one worker.")
+    if count > 1 and (chosen.review or chosen.watch or chosen.create_in is not None):
+        words = "leave `review`, `watch` and `create_in` out, or take one worker."
+        raise InvalidValueError(f"Several workers only read, and share nothing: {words}")
     found = named(paths, chosen.create_in)
     to_stderr()
     with _bound(host, port) as listening:

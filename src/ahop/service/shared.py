@@ -24,6 +24,7 @@ from ahop.service.request import RecallRequest
 from ahop.service.snapshot import Snapshot
 from ahop.service.traces import tracer_of_environment
 from ahop.service.upkeep import Upkeep
+from ahop.service.watched import Watched
 
 Result = TypeVar("Result")
 # How many times too large a body may be for its sender to hear so.
@@ -42,12 +43,14 @@ class Shared:
         self.metrics.watch(lambda: self.worker.waiting)
         self.held, self.tracer = Held(), tracer_of_environment()
         self.feedback, self.reviews = dict[str, Feedback](), dict[str, Review]()
+        self.watched = dict[str, Watched]()
         for each in collections.values():
             self.open(each)
         self._beside = ThreadPoolExecutor(2, "ahop-beside")
         self._writing = ThreadPoolExecutor(1, "ahop-writing")
         self._upkeep = [
             Upkeep("follow", options.follow_seconds, self._follow),
+            Upkeep("watching", options.watch_seconds if options.watch else 0, self._watch),
             Upkeep("compaction", 0 if options.is_read_only else options.compact_seconds, self._compact),
         ]
 
@@ -55,7 +58,7 @@ class Shared:
         """Answer from this collection too."""
         name = collection.name
         self.feedback[name] = Feedback(collection.state, collection.snapshot.dimensions, self.limits)
-        self.reviews[name] = Review(self.options)
+        self.reviews[name], self.watched[name] = Review(self.options), Watched(self.options.watch)
         self.collections[name] = collection
         return collection
 
@@ -169,6 +172,12 @@ class Shared:
         """See what others have written."""
         for each in list(self.collections.values()):
             self._writing.submit(each.follow).result()
+
+    def _watch(self) -> None:
+        """Let the counters tell what the last queries show."""
+        for name, each in list(self.collections.items()):
+            if self.watched[name].is_due() and (report := self.watched[name].report(each.snapshot)) is not None:
+                self.metrics.saw(name, report)
 
     def _compact(self) -> None:
         """Tidy up the tables that need it, one change at a time as all changes are."""

@@ -179,6 +179,17 @@ function waterfall(explanation) {
   return drawn;
 }
 
+async function look() {
+  $("drift").textContent = "Looking…";
+  try {
+    const seen = await (await ask(`${here()}/watch`)).json();
+    $("drift").textContent = seen.words;
+    $("drift").classList.toggle("alarm", seen.alarm);
+  } catch (error) {
+    $("drift").textContent = error.message;
+  }
+}
+
 async function fit() {
   $("fitting").textContent = "Learning…";
   const started = await (await ask(`${here()}/fit`, {})).json();
@@ -201,4 +212,5 @@ $("row").oninput = guarded(show);
 $("collection").onchange = guarded(inspect);
 $("key").onchange = guarded(collections);
 $("fit").onclick = guarded(fit);
+$("look").onclick = guarded(look);
 guarded(collections)();
