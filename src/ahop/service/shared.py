@@ -50,8 +50,8 @@ class Shared:
         self._writing = ThreadPoolExecutor(1, "ahop-writing")
         self._upkeep = [
             Upkeep("follow", options.follow_seconds, self._follow),
-            Upkeep("watching", options.watch_seconds if options.watch else 0, self._watch),
-            Upkeep("compaction", 0 if options.is_read_only else options.compact_seconds, self._compact),
+            Upkeep("watching", options.watch_seconds if options.watch else 0.0, self._watch),
+            Upkeep("compaction", 0.0 if options.is_read_only else options.compact_seconds, self._compact),
         ]
 
     def open(self, collection: Collection) -> Collection:
