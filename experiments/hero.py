@@ -5,6 +5,8 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
@@ -15,7 +17,7 @@ TARGET = ROOT / "docs" / "_static" / "hero.png"
 PLAIN, OURS, CEILING = "#8a8f98", "#2a7f62", "#3a4a63"
 STORED, PAIRS = 300, 200
 # What is drawn of each result file: a name, the file, how to find the row, and what practitioners use there.
-REAL = (
+REAL: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("Wi-Fi,\nnew phone", "wifi", {"setting": "all phones"}, "Sørensen, offset"),
     ("near infrared,\n20 pairs", "nir", {"query": "mean", "pairs": 20}, "PDS, tuned"),
     ("mass spectra", "massbank", {}, "spectral entropy"),
@@ -50,7 +52,8 @@ def hero() -> Figure:
     is_shown &= classes[found.indices[:, 0]] != classes[found.indices[:, 1]]
     place = int(np.flatnonzero(is_shown)[0])
     figure = plt.figure(figsize=(12.5, 7.2), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.25))
+    halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.25))
+    above, below = halves
     axes = above.subplots(1, 4, width_ratios=(1.15, 1, 1, 1))
     _picture(axes[0], queries[place], "asked: a damaged copy\n(red: not observed)")
     for axis, row, sure in zip(axes[1:], found.indices[place], found.posterior[place], strict=True):
@@ -88,8 +91,8 @@ def _bars(axis: Any) -> None:
     axis.set_xticks(range(len(REAL)), [f"{name}\n({customary})" for name, _, _, customary in REAL], fontsize="x-small")
     axis.set(ylim=(0, 1), yticks=[])
     axis.set_title("found first, on real data", loc="left", fontsize="medium")
-    handles = [plt.Rectangle((0, 0), 1, 1, color=PLAIN), plt.Rectangle((0, 0), 1, 1, color=OURS)]
-    handles.append(plt.Line2D([], [], color=CEILING, linewidth=2, linestyle=":"))
+    handles: list[Any] = [Patch(color=PLAIN), Patch(color=OURS)]
+    handles.append(Line2D([], [], color=CEILING, linewidth=2, linestyle=":"))
     labels = ["practitioner's metric (in brackets)", "ahop", "ceiling, where it is known"]
     axis.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=3, frameon=False)
     for side in ("top", "right", "left"):

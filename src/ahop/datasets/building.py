@@ -19,10 +19,11 @@ MOVED, LOSS = 4, 15.0
 
 @dataclass(frozen=True)
 class Scans:
-    """Scans of a phone, NaN where it hears nothing; and the rooms, by number, that they were made in."""
+    """Scans of a phone, NaN where it hears nothing; and the rooms, by number and by name, that they were made in."""
 
     rooms: NDArray[np.int64]
     values: NDArray[np.float64]
+    names: tuple[str, ...]
 
 
 class Building:
@@ -58,7 +59,7 @@ class Building:
         is_other = random.random(heard.shape) < OUTLIERS
         heard = np.where(is_other, random.uniform(WEAKEST, STRONGEST, heard.shape), heard).round(1)
         heard[random.random(heard.shape) < GAPS] = np.nan
-        return Scans(rooms, heard)
+        return Scans(rooms, heard, tuple(self.names[room] for room in rooms))
 
 
 def demo_tables(seed: int = 0) -> dict[str, dict[str, Sequence[Any]]]:
@@ -71,11 +72,10 @@ def demo_tables(seed: int = 0) -> dict[str, dict[str, Sequence[Any]]]:
     known, held_out, log = building.scans(200), building.scans(300), building.scans(400)
     asked, later = building.scans(100), building.scans(300, LOSS)
     rooms = {"room": building.names, "floor": [f"floor {place // 20}" for place in range(ROOMS)]}
-    named = building.names
     return {
         "rooms.csv": {**rooms, **dict(zip(building.points, building.values.T.tolist(), strict=True))},
-        "pairs.csv": of(known, "origin", [named[room] for room in known.rooms]),
-        "held_out.csv": of(held_out, "origin", [named[room] for room in held_out.rooms]),
+        "pairs.csv": of(known, "origin", known.names),
+        "held_out.csv": of(held_out, "origin", held_out.names),
         "log.csv": of(log, "scan", [f"log {place}" for place in range(len(log.rooms))]),
         "scans.csv": of(asked, "scan", [f"scan {place}" for place in range(len(asked.rooms))]),
         "later.csv": of(later, "scan", [f"later {place}" for place in range(len(later.rooms))]),

@@ -1,0 +1,112 @@
+"""A term is defined once and used the same everywhere, and names in pages are names that there are."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import ahop
+from ahop.cli.options import Group, Queries
+from ahop.cli.recall import recall
+from ahop.service.schema import FIT, RECALL
+from tests.test_docs import DOCS, ROOT, pages
+
+GLOSSARY = DOCS / "glossary.md"
+ENTRY = re.compile(r"^(\S[^\n]*)\n: ([^\n]*)$", re.MULTILINE)
+ELSEWHERE = re.compile(r"\*Elsewhere: ([^*]*)\.\*")
+# History, the paper's own words, and generated pages speak as they like.
+FREE = ("decisions", "paper", "results")
+SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+# What a page means by a word in front of a dot.
+MEMORY = ahop.AssociativeMemory(
+    torch.eye(2), ahop.Model(ahop.EuclideanSimilarity(), detector=ahop.unknown.UnknownDetector())
+)
+MEANT = {"ahop": ahop, "memory": MEMORY, "answer": MEMORY.recall(torch.eye(2))}
+
+
+def terms() -> dict[str, str]:
+    return dict(ENTRY.findall(GLOSSARY.read_text("utf-8")))
+
+
+def synonyms() -> dict[str, str]:
+    """The term that each word of others stands for."""
+    found = {term: ELSEWHERE.search(words) for term, words in terms().items()}
+    return {word: term for term, match in found.items() if match for word in match.group(1).split(", ")}
+
+
+def read_pages() -> list[Path]:
+    ours = [page for page in pages() if page.relative_to(DOCS).parts[0] not in FREE and page != GLOSSARY]
+    return [ROOT / "README.md", *ours]
+
+
+def sources() -> list[Path]:
+    """Names, docstrings, help, and what HTTP says of itself."""
+    return sorted(Path(ahop.__file__).parent.rglob("*.py"))
+
+
+def test_every_term_is_defined_once() -> None:
+    names = [name.strip() for term, _ in ENTRY.findall(GLOSSARY.read_text("utf-8")) for name in term.split(",")]
+    assert len(names) > 20
+    assert len(names) == len(set(names))
+    assert not set(synonyms()) & set(names)
+
+
+@pytest.mark.parametrize("word", synonyms())
+def test_no_page_and_no_source_uses_another_word(word: str) -> None:
+    pattern = re.compile(rf"(?<![\w-]){re.escape(word)}s?(?![\w-])", re.IGNORECASE)
+    found = [path.relative_to(ROOT) for path in (*read_pages(), *sources()) if pattern.search(path.read_text("utf-8"))]
+    assert not found, f"say {synonyms()[word]!r}"
+
+
+def test_recall_has_the_same_words_in_python_over_http_and_on_the_command_line() -> None:
+    python = set(inspect.signature(ahop.AssociativeMemory.recall).parameters) - {"self"}
+    assert python <= set(RECALL)
+    shell = set(inspect.signature(recall).parameters)
+    assert {"queries", "k", "same"} <= shell & python
+    assert Queries.__metadata__[0].metavar == "QUERIES"
+    assert Group.__metadata__[0].metavar == "COLUMN"
+    assert set(FIT) <= set(inspect.signature(ahop.fit).parameters)
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name leads to something: packages, what they offer, and attributes of these."""
+    first, *rest = name.split(".")
+    found: object = MEANT[first]
+    for place, word in enumerate(rest):
+        if hasattr(found, word):
+            found = getattr(found, word)
+            continue
+        try:
+            found = importlib.import_module(".".join([first, *rest[: place + 1]]))
+        except ImportError:
+            return False
+    return True
+
+
+def names_in(text: str) -> set[str]:
+    """Dotted names in code spans that begin with a word whose meaning is known."""
+    begins = "|".join(MEANT)
+    spans = SPAN.findall(BLOCK.sub("", text))
+    return {
+        name.rstrip(".") for span in spans for name in re.findall(rf"(?<![\w.])((?:{begins})\.[a-zA-Z_][\w.]*)", span)
+    }
+
+
+def test_a_name_is_there_or_not() -> None:
+    assert is_there("ahop.fit")
+    assert is_there("memory.recall")
+    assert is_there("ahop.compat.hflayers.transformer")
+    assert is_there("answer.posterior")
+    assert not is_there("ahop.fitt")
+    assert not is_there("memory.recal")
+    assert names_in("use `ahop.fit(x)` or `phones.ahop` or `memory.save`") == {"ahop.fit", "memory.save"}
+
+
+@pytest.mark.parametrize("page", read_pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_names_of_a_page_are_there(page: Path) -> None:
+    files = ("memory.ahop", "memory.npz")
+    assert not {name for name in names_in(page.read_text("utf-8")) if name not in files and not is_there(name)}
