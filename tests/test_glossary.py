@@ -40,7 +40,7 @@ def synonyms() -> dict[str, str]:
 
 def read_pages() -> list[Path]:
     ours = [page for page in pages() if page.relative_to(DOCS).parts[0] not in FREE and page != GLOSSARY]
-    return [ROOT / "README.md", *ours]
+    return [ROOT / "README.md", Path(ahop.__file__).with_name("llms.txt"), *ours]
 
 
 def sources() -> list[Path]:
