@@ -87,7 +87,7 @@ class HttpClient:
         content = None if body is None else json.dumps(body).encode()
         request = Request(self.url + path, content, {"Content-Type": "application/json"})
         try:
-            with urlopen(request, timeout=self.timeout) as response:  # nosec B310: it begins with http, which was checked
+            with urlopen(request, timeout=self.timeout) as response:  # nosec B310 # it begins with http, which was checked
                 answer = json.loads(response.read())
         except HTTPError as error:
             said = _said(error)

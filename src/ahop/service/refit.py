@@ -2,7 +2,7 @@
 
 import json
 import os
-import subprocess  # nosec B404: one process, our own interpreter, no shell
+import subprocess  # nosec B404 # one process, our own interpreter, no shell
 import sys
 import tempfile
 import threading
@@ -132,7 +132,7 @@ class Refits:
         with self._lock:
             if self._ends:
                 raise ConflictError("The service is ending.")
-            process = subprocess.Popen(  # nosec B603: no word of it comes from a request
+            process = subprocess.Popen(  # nosec B603 # no word of it comes from a request
                 [sys.executable, "-m", "ahop.service.refit", str(folder)],
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
                 stdin=subprocess.DEVNULL,

@@ -1,5 +1,6 @@
 """Changes to a table. Each makes at most one new version."""
 
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from ahop.stores.integrity import compact_lists, verify_version
 from ahop.stores.models import describe_model, remove_models, words_of
 from ahop.stores.rows import ID, ids_of, positions_of, some_of, table_of
 from ahop.stores.writer import Writer
+from ahop.stores.written import check_written
 
 # The words of Lance for rows that were to be new and are not.
 FOUND = "found matching row"
@@ -88,6 +90,8 @@ def compact(writer: Writer, table: Any, keep: timedelta, fragment_rows: int) -> 
     plan = compaction.plan(table, {"target_rows_per_fragment": fragment_rows})
     done = [task.execute(table) for task in plan.tasks]
     if writer.flusher is not None:
+        for each in done:
+            check_written(writer.flusher.folder, json.loads(each.json())["new_fragments"])
         writer.flusher.flush_data()
     if done:
         compaction.commit(table, done)

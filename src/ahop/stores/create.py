@@ -21,6 +21,7 @@ from ahop.stores.models import as_model, describe_model
 from ahop.stores.rows import as_ids, as_stored, schema_of, table_of
 from ahop.stores.store import Store, open_store
 from ahop.stores.writer import Writer
+from ahop.stores.written import check_written
 
 
 def create_store(
@@ -58,7 +59,8 @@ def create_store(
     beside = location.folder.with_name(f".{location.folder.name}.{uuid4().hex}")
     try:
         staged = Location.of(beside, storage_options)
-        _write(staged, model, numbers, patterns, metadata, rows)
+        table = _write(staged, model, numbers, patterns, metadata, rows)
+        check_written(beside, (each.metadata.to_json() for each in table.get_fragments()))
         Writer(staged).flush()
         try:
             beside.rename(location.folder)

@@ -18,6 +18,7 @@ from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.saving.load import model_from_bytes, model_to_bytes
 from ahop.stores.location import Location
+from ahop.stores.written import check_size
 
 FORMAT = 1
 WORDS = "ahop"
@@ -63,6 +64,8 @@ def describe_model(model: Model, location: Location, table: str) -> dict[str, st
             beside.write(content)
             beside.flush()
             _files(location).upload_file(beside.name, found["file"])
+        if location.folder is not None:
+            check_size(location.folder / str(found["file"]), len(content))
     return {WORDS: json.dumps(found)}
 
 

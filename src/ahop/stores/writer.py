@@ -13,12 +13,19 @@ from ahop.stores.location import Location
 from ahop.stores.locking import locked
 from ahop.stores.recovery import newest_version
 from ahop.stores.rows import ID, ids_of
+from ahop.stores.written import check_written
 
 Result = TypeVar("Result")
 # How often a change is tried where other writers keep committing, and the first pause in seconds, which then doubles.
 TRIALS, PAUSE = 8, 0.02
 # The words of Lance for a change that did not get through because of another.
 CONFLICTS = ("conflict", "concurrent", "Incompatible transaction")
+
+
+def fragments_of(operation: Any) -> Iterator[dict[str, Any]]:
+    """The parts of a table that a change brings or touches, as Lance describes them."""
+    for name in ("fragments", "updated_fragments", "new_fragments"):
+        yield from (each.to_json() for each in getattr(operation, name, None) or ())
 
 
 class Writer:
@@ -102,6 +109,7 @@ class Writer:
     def _commit(self, table: Any, transaction: Any) -> None:
         """What the version stands on is durable before it is there, and it is durable before it is acknowledged."""
         assert self.flusher is not None
+        check_written(self.flusher.folder, fragments_of(transaction.operation))
         self.flusher.flush_data()
         _optional.lance().LanceDataset.commit(table, transaction)
         self.flusher.flush_versions()

@@ -123,7 +123,7 @@ class PgVectorEngine(Engine):
         condition, chosen = _condition(allowed)
         way = "<#>" if self.geometry == "inner" else "<->"
         sql = self._sql(
-            f"SELECT row, place {way} %s::{self.kind} FROM {{table}} {condition} "  # nosec B608: words of our own
+            f"SELECT row, place {way} %s::{self.kind} FROM {{table}} {condition} "  # nosec B608 # words of our own
             f"ORDER BY place {way} %s::{self.kind} LIMIT {{k}}",
             has_values=True,
             k=_optional.psycopg().sql.Literal(k),
