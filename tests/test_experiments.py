@@ -86,7 +86,7 @@ def _a_hop_leads(rows: Rows) -> None:
 
 def ours(name: str) -> Rows:
     """The rows of one of our own claims. Margins below are for one seed; the full form has the figures."""
-    rows: Rows = quick("experiments", name, "--quick", "--no-progress", "--jobs", "2")["rows"]
+    rows: Rows = quick("experiments", name, "--quick", "--no-progress")["rows"]
     return rows
 
 
