@@ -14,6 +14,7 @@ check:  ## format, lint, types, floors, and that every printed figure is in a re
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	lint-imports
+	zizmor --quiet --offline .github/workflows
 	$(PYTHON) -m bandit --quiet --configfile pyproject.toml --recursive src
 	$(PYTHON) -m experiments.publish --check
 
