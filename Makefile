@@ -1,6 +1,8 @@
 # A few words for everything. `make all` is what CI runs.
 PYTHON ?= python
 export OMP_NUM_THREADS ?= 2
+WHEEL = SOURCE_DATE_EPOCH=$(BORN) $(PYTHON) -m build --wheel
+BORN := $(shell git log -1 --format=%ct)
 SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 .PHONY: setup check test bench faults docs sanitize wheel all
@@ -46,8 +48,8 @@ sanitize:  ## the kernels' tests, with every access to memory checked
 		tests/test_footprints.py tests/test_likelihoods.py tests/test_kernels.py tests/laws tests/test_memory.py
 
 wheel:  ## the wheel, built twice: both must be the same, byte for byte
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(PYTHON) -m build --wheel --outdir dist/first
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(PYTHON) -m build --wheel --outdir dist/second
+	$(WHEEL) --outdir dist/first
+	$(WHEEL) --outdir dist/second
 	cmp dist/first/*.whl dist/second/*.whl
 
 docs:  ## warnings are errors; the gallery runs

@@ -162,6 +162,6 @@ CAMPAIGN = Campaign(
     goal="one bit of any file is flipped: the answer is as before, or an error of ahop",
     counted=(WRONG, LOST, UNTYPED, CRASHES),
     wanted=1_000_000,
-    quick=500,
+    quick=250,
     chunk=chunk,
 )

@@ -85,6 +85,6 @@ CAMPAIGN = Campaign(
     goal="inputs that are almost right end in an answer or an error of ahop, within 1 s, in twice their size and 64 MB",
     counted=(UNTYPED, CRASHES, HANGS, OVER_MEMORY),
     wanted=10_000_000,
-    quick=20_000,
+    quick=6_000,
     chunk=chunk,
 )

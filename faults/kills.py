@@ -57,6 +57,6 @@ CAMPAIGN = Campaign(
     goal="writers are killed at random moments; what was acknowledged is there, and nothing else",
     counted=COUNTED,
     wanted=3000,
-    quick=100,
+    quick=200,
     chunk=chunk,
 )

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -67,8 +68,8 @@ def test_recall_has_the_same_words_in_python_over_http_and_on_the_command_line()
     assert python <= set(RECALL)
     shell = set(inspect.signature(recall).parameters)
     assert {"queries", "k", "same"} <= shell & python
-    assert Queries.__metadata__[0].metavar == "QUERIES"
-    assert Group.__metadata__[0].metavar == "COLUMN"
+    assert get_args(Queries)[1].metavar == "QUERIES"
+    assert get_args(Group)[1].metavar == "COLUMN"
     assert set(FIT) <= set(inspect.signature(ahop.fit).parameters)
 
 

@@ -890,3 +890,36 @@ def test_a_list_of_checksums_that_is_none_is_left_out(content: bytes, tmp_path: 
     (tmp_path / "table" / "_checksums" / f"{digest(content)}.json").write_bytes(content)
     assert recorded(tmp_path / "table") == before
     assert len(open_store(tmp_path / "table").rows()) == 60
+
+
+FULL = """
+    import resource, signal, sys
+    from pathlib import Path
+    import torch
+    from ahop.stores import open_store
+
+    store = open_store(sys.argv[1])
+    print("added", len(store.add(torch.rand(300, 6))))
+    largest = max(path.stat().st_size for path in Path(sys.argv[1], "data").iterdir())
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    for size in (largest - 100, largest - 1):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        try:
+            print("added", len(store.add(torch.rand(300, 6))))
+        except OSError as error:
+            print("refused", type(error).__name__)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print("added", len(store.add(torch.rand(300, 6))))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system limits how large files may become")
+def test_rows_that_the_disk_did_not_take_as_a_whole_are_refused(tmp_path: Path) -> None:
+    create_store(tmp_path / "table", euclidean(patterns()))
+    command = [sys.executable, "-c", dedent(FULL), str(tmp_path / "table")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    # Lance does not say that the last write to a file failed.
+    refused = ["refused UnavailableError"] * 2
+    assert done.stdout.splitlines() == ["added 300", *refused, "added 300"]
+    assert len(open_store(tmp_path / "table").rows()) == 660
