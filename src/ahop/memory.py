@@ -21,6 +21,7 @@ from ahop._checks import (
     flags_of,
     same_kind,
 )
+from ahop._derived import keep_derived
 from ahop._frames import index_of, names_of
 from ahop._labels import as_labels, as_text, frozen, numbers_of_entries
 from ahop._locks import CopyableLock
@@ -341,6 +342,7 @@ class AssociativeMemory(nn.Module):
 
     def _stored(self) -> Tensor:
         keep_packed(self.patterns)
+        keep_derived(self.patterns)
         return self.modulation(self.patterns)
 
     def _query_blocks(self, queries: Queries) -> list[Tensor]:

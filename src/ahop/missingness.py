@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from ahop._checks import check_count
 from ahop._component import Component
+from ahop._derived import derived
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 
 
@@ -68,9 +69,13 @@ class Missingness(Component):
         """The sum over the dimensions, (b, n), as one matrix product."""
         if not self.is_evidence:
             return patterns.new_zeros(*queries.shape[:-1], patterns.shape[-2])
+        moved, alone = derived(patterns, self, lambda: self._of_patterns(patterns))
+        return torch.isnan(queries).to(patterns.dtype) @ moved.mT + alone.unsqueeze(-2)
+
+    def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
+        """How much more a gap says than a value, (n, d), and what a query without gaps says, (n,)."""
         gap, value = self.evidence_terms(patterns)
-        missing = torch.isnan(queries).to(patterns.dtype)
-        return missing @ (gap - value).mT + value.sum(-1).unsqueeze(-2)
+        return gap - value, value.sum(-1)
 
     def _log_odds(self, patterns: Patterns) -> Tensor:
         return self.base.to(patterns.dtype) + self.shifts.to(patterns.dtype)[self.level(patterns)]

@@ -9,6 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from ahop._derived import keep_derived
 from ahop._files import digest
 from ahop._labels import numbers_of_entries
 from ahop.explanation import Compared, Explanation, explain
@@ -42,6 +43,7 @@ class Snapshot:
         self.columns = Columns(known, len(ids))
         self.label_bytes = max((len(str(each)) for each in known.get("label", ())), default=0)
         keep_packed(memory.patterns)
+        keep_derived(memory.patterns)
         # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.
         self._stored = memory.modulation(memory.patterns)
         self._row_of: dict[int, int] | None = None

@@ -5,6 +5,7 @@ from typing import final
 from torch import Tensor
 from typing_extensions import override
 
+from ahop._derived import derived
 from ahop._missing import filled, observed
 from ahop._tensors import of_largest_one, of_unit_length
 from ahop._typing import Patterns, Queries, Scores
@@ -20,7 +21,8 @@ class CosineSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        return of_unit_length(queries) @ of_unit_length(patterns).mT
+        stored = derived(patterns, self, lambda: of_unit_length(patterns))
+        return of_unit_length(queries) @ stored.mT
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:

@@ -5,6 +5,7 @@ from typing import final
 from typing_extensions import override
 
 from ahop._checks import check_kind
+from ahop._derived import derived
 from ahop._typing import Indices, Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
@@ -33,12 +34,12 @@ class TransformedSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        return self.base(self.transform(patterns), self.transform(queries))
+        return self.base(self._stored(patterns), self.transform(queries))
 
     @override
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
         """By dimension where the transform keeps these apart, as their number tells."""
-        stored, asked = self.transform(patterns), self.transform(queries)
+        stored, asked = self._stored(patterns), self.transform(queries)
         if stored.shape[-1] != patterns.shape[-1]:
             return super().contributions(patterns, queries)
         return self.base.contributions(stored, asked)
@@ -50,6 +51,9 @@ class TransformedSimilarity(Similarity):
     @override
     def grown(self, count: int) -> "TransformedSimilarity":
         return self.with_base(self.base.grown(count))
+
+    def _stored(self, patterns: Patterns) -> Patterns:
+        return derived(patterns, self.transform, lambda: self.transform(patterns))
 
     def with_base(self, base: Similarity) -> "TransformedSimilarity":
         """The same around another base; itself if that is its own."""

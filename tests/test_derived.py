@@ -1,0 +1,105 @@
+"""What is kept with stored patterns is what would be made anew, whatever changes meanwhile."""
+
+import copy
+import gc
+from collections.abc import Callable
+from weakref import ref
+
+import pytest
+import torch
+from torch import Tensor
+
+import ahop
+from ahop._derived import derived, keep_derived
+from ahop.missingness import Missingness
+from ahop.similarities import CosineSimilarity, Similarity, TransformedSimilarity
+from ahop.transforms import PowerTransform
+
+
+def rows(count: int = 30, gaps: float = 0.3) -> Tensor:
+    made = torch.rand(count, 6, generator=torch.Generator().manual_seed(count)) - 0.9
+    return made.masked_fill(torch.rand(count, 6, generator=torch.Generator().manual_seed(1)) < gaps, torch.nan)
+
+
+def transformed() -> Similarity:
+    return TransformedSimilarity(CosineSimilarity(), PowerTransform(low=-1.0, high=0.1, exponent=2.0, missing=0.0))
+
+
+def moved(patterns: Tensor) -> None:
+    patterns.add_(0.05)
+
+
+def one_row(patterns: Tensor) -> None:
+    patterns[3] = 0.01
+
+
+@pytest.mark.parametrize("change", [moved, one_row])
+def test_patterns_that_change_are_looked_at_again(change: Callable[[Tensor], None]) -> None:
+    similarity, patterns, queries = transformed(), rows(), rows(4)
+    keep_derived(patterns)
+    similarity(patterns, queries)
+    change(patterns)
+    assert torch.equal(similarity(patterns, queries), similarity(patterns.clone(), queries))
+
+
+def test_parts_that_change_are_asked_again() -> None:
+    missingness, patterns, queries = Missingness(6, 3), rows(), rows(4)
+    keep_derived(patterns)
+    for shifts in ([0.0, 1.0, 2.0, 3.0], [3.0, 1.0, 0.0, -1.0]):
+        missingness.shifts.copy_(torch.tensor(shifts))
+        assert torch.equal(missingness.evidence(patterns, queries), missingness.evidence(patterns.clone(), queries))
+    for _ in range(3):  # another tensor, which may lie where the last one was
+        missingness.shifts = torch.rand(4)
+        assert torch.equal(missingness.evidence(patterns, queries), missingness.evidence(patterns.clone(), queries))
+
+
+def test_it_is_made_once_and_ends_with_patterns_and_parts() -> None:
+    module, patterns, made = torch.nn.Linear(2, 2).requires_grad_(False), rows(), list[Tensor]()
+
+    def make() -> Tensor:
+        made.append(patterns + 1)
+        return made[-1]
+
+    assert derived(patterns, module, make) is not derived(patterns, module, make), "nobody asked to keep it"
+    keep_derived(patterns)
+    assert derived(patterns, module, make) is derived(patterns, module, make)
+    assert len(made) == 3
+    watched = ref(made.pop())
+    made.clear()
+    assert watched() is not None
+    del module
+    gc.collect()
+    assert watched() is None
+
+
+def test_gradients_reach_patterns_and_parts() -> None:
+    similarity, patterns = CosineSimilarity(), rows(gaps=0).requires_grad_()
+    keep_derived(patterns)
+    similarity(patterns, rows(4, 0)).sum().backward()  # type: ignore[no-untyped-call]
+    assert patterns.grad is not None
+    linear, stored = torch.nn.Linear(6, 6), rows(gaps=0)
+    keep_derived(stored)
+    for _ in range(2):
+        linear.zero_grad()
+        derived(stored, linear, lambda: linear(stored)).sum().backward()
+        assert linear.weight.grad is not None
+
+
+def test_what_is_kept_in_inference_mode_serves_outside_of_it() -> None:
+    similarity, patterns = transformed(), rows()
+    keep_derived(patterns)
+    with torch.inference_mode():
+        similarity(patterns, rows(4))
+    queries = rows(4).nan_to_num().requires_grad_()
+    similarity(patterns, queries).sum().backward()  # type: ignore[no-untyped-call]
+    assert queries.grad is not None
+
+
+def test_copies_of_a_memory_share_nothing() -> None:
+    memory = ahop.AssociativeMemory(rows(), transformed())
+    queries = rows(4)
+    memory.recall(queries)
+    other = copy.deepcopy(memory)
+    other.patterns.add_(0.1)
+    fresh = ahop.AssociativeMemory(other.patterns.clone(), transformed())
+    assert torch.equal(other.recall(queries, 3).posterior, fresh.recall(queries, 3).posterior)
