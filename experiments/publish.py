@@ -21,12 +21,13 @@ FOLDERS = ("", "tutorial", "cookbook", "migration")
 NOT_PROSE = re.compile(r"```.*?```|<!-- results:.*?<!-- /results -->|`[^`]*`|\$[^$]*\$|\]\([^)]*\)", re.DOTALL)
 DECIMAL = re.compile(r"(?<![\w.,])(\d*\.\d+)(?![\w.]*\d)")
 REAL = "real"  # the block that is made of several result files
-MODELS = ["M-Hop", "M-Hop, fitted beta", "Euclid, fitted beta", "U-Hop", "K-Hop", "K2-Hop", "MLP", "A-Hop"]
+MODELS = ["M-Hop", "M-Hop, fitted beta", "Euclid, fitted beta", "U-Hop", "K-Hop", "K2-Hop", "A-Hop"]
 COLUMNS: dict[str, list[str]] = {
     "tab_retrieval": [
         *("reading", "dataset", "difficulty", "model", "accuracy", "bayes_blend", "paper", "top1", "bayes"),
         *("error", "paper_error"),
     ],
+    "tab_perceptron": ["reading", "dataset", "difficulty", "accuracy", "bayes_blend", "top1", "bayes", "error"],
     "generator": ["candidate", "difficulty", "model", "accuracy", "paper", "error", "paper_error", "misfit", "bayes"],
     "tab_constant_bias": ["difficulty", "model", "accuracy", "bayes_blend", "top1", "bayes", "error"],
     "fig_mixed_variants": ["reading", "count", "setting", "model", "accuracy", "bayes_blend", "top1", "bayes"],
