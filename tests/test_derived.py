@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 from collections.abc import Callable
 from weakref import ref
 
@@ -95,11 +96,20 @@ def test_what_is_kept_in_inference_mode_serves_outside_of_it() -> None:
     assert queries.grad is not None
 
 
-def test_copies_of_a_memory_share_nothing() -> None:
+def by_bytes(memory: ahop.AssociativeMemory) -> ahop.AssociativeMemory:
+    """As another process gets it."""
+    made: ahop.AssociativeMemory = pickle.loads(pickle.dumps(memory))
+    return made
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, by_bytes])
+def test_copies_of_a_memory_share_nothing(
+    copied: Callable[[ahop.AssociativeMemory], ahop.AssociativeMemory],
+) -> None:
     memory = ahop.AssociativeMemory(rows(), transformed())
     queries = rows(4)
     memory.recall(queries)
-    other = copy.deepcopy(memory)
+    other = copied(memory)
     other.patterns.add_(0.1)
     fresh = ahop.AssociativeMemory(other.patterns.clone(), transformed())
     assert torch.equal(other.recall(queries, 3).posterior, fresh.recall(queries, 3).posterior)

@@ -48,6 +48,9 @@ class _Derived:
     def __deepcopy__(self, _: object) -> "_Derived":
         return _Derived()
 
+    def __reduce__(self) -> tuple[type["_Derived"], tuple[()]]:
+        return _Derived, ()  # who copies a tensor otherwise, to another process for one, makes everything anew
+
     def get(self, module: Module, state: _State) -> Any:
         with self._lock:
             known = self._made.get(module)
