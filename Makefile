@@ -9,7 +9,7 @@ SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 setup:  ## install the package, and all that its tests, experiments and docs need
 	$(PYTHON) -m pip install torch==2.13.0
-	$(PYTHON) -m pip install -e ".[dev]"
+	$(PYTHON) -m pip install --constraint constraints-dev.txt -e ".[dev]"
 
 check:  ## format, lint, types, floors, and that every printed figure is in a result file
 	$(PYTHON) -m ruff format --check .
