@@ -2,6 +2,7 @@
 
 from typing import final
 
+from torch import Tensor
 from typing_extensions import override
 
 from ahop._checks import check_kind
@@ -52,7 +53,8 @@ class TransformedSimilarity(Similarity):
     def grown(self, count: int) -> "TransformedSimilarity":
         return self.with_base(self.base.grown(count))
 
-    def _stored(self, patterns: Patterns) -> Patterns:
+    def _stored(self, patterns: Patterns) -> Tensor:
+        """The patterns behind the transform, which may have another number of dimensions."""
         return derived(patterns, self.transform, lambda: self.transform(patterns))
 
     def with_base(self, base: Similarity) -> "TransformedSimilarity":
