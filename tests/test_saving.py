@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import pickle
+import re
 import signal
 import struct
 import subprocess
@@ -461,7 +462,7 @@ def test_nothing_in_the_package_can_run_what_a_file_says(source: Path) -> None:
     banned_calls = {"eval", "exec", "compile", "__import__", "load", "unsafe_load"}
     if source.parent.name == "service" and source.name == "refit.py":  # a process of our own, by name
         banned_modules = banned_modules - {"subprocess"}
-        assert "subprocess.Popen(\n                [sys.executable, " in source.read_text()
+        assert re.search(r"subprocess\.Popen\([^\n]*\n +\[sys\.executable, ", source.read_text())
     for node in ast.walk(ast.parse(source.read_text())):
         if isinstance(node, ast.Import):
             assert banned_modules.isdisjoint(name.name.split(".")[0] for name in node.names)
@@ -472,7 +473,8 @@ def test_nothing_in_the_package_can_run_what_a_file_says(source: Path) -> None:
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             of_a_gpu_program = ast.unparse(node.func) == "tl.load"
-            assert called not in banned_calls or of_a_gpu_program
+            of_arrays = ast.unparse(node) == "np.load(path, allow_pickle=False)"
+            assert called not in banned_calls or of_a_gpu_program or of_arrays
 
 
 def test_packages_that_are_looked_for_are_named_in_the_source_and_nowhere_else() -> None:
