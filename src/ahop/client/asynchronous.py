@@ -19,17 +19,14 @@ Result = TypeVar("Result")
 
 @final
 class AsyncClient:
-    """A collection of a service, whose verbs are awaited. They take and give what those of a `Client` do.
+    """A collection of a service, whose verbs are awaited. They take and give what those of a `Client` do::
+
+        async with await AsyncClient.open("http://127.0.0.1:8000", "phones") as client:
+            answers = await asyncio.gather(*(client.recall(each) for each in batches))
 
     Args:
         client: it does the work, in threads.
         connections: requests at a time; others wait.
-
-    Example:
-        ```
-        async with await AsyncClient.open("http://127.0.0.1:8000", "phones") as client:
-            answers = await asyncio.gather(*(client.recall(each) for each in batches))
-        ```
     """
 
     def __init__(self, client: Client, connections: int = 8) -> None:
