@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -188,6 +189,11 @@ def test_the_last_queries_show_what_has_moved(tmp_path: Path) -> None:
         assert after["alarm"]
         assert after["moved"][0]["name"] == "dimension 4"
         assert "dimension 4" in after["words"]
+        with ThreadPoolExecutor(8) as pool:  # reports are made one at a time
+            found = list(pool.map(lambda _: made.ask("GET", "/collections/rooms/watch")[0], range(8)))
+        assert set(found) <= {200, 429}
+        assert 200 in found
+        assert made.ask("GET", "/collections/rooms/watch")[0] == 200
 
 
 def test_nothing_is_kept_to_be_watched_unless_asked_for(service: Running) -> None:

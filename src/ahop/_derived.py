@@ -74,8 +74,10 @@ def derived(patterns: Tensor, module: Module, make: Callable[[], Made]) -> Made:
     if torch.compiler.is_compiling() or patterns.requires_grad:
         return make()
     kept: _Derived | None = getattr(patterns, KEPT, None)
+    if kept is None:
+        return make()
     tensors = [*module.parameters(), *module.buffers()]
-    if kept is None or any(each.requires_grad or each.is_inference() for each in tensors):
+    if any(each.requires_grad or each.is_inference() for each in tensors):
         return make()
     state = _State(patterns._version, tensors, [each._version for each in tensors], _settings(module))
     found: Made | None = kept.get(module, state)

@@ -1,4 +1,4 @@
-"""Memories and stores over HTTP, in one process: recall, feedback, refits, keys, limits, counters.
+"""Memories and stores over HTTP, in one process or several: recall, feedback, refits, keys, limits, counters.
 
 It needs FastAPI and uvicorn: `pip install 'ahop[serve]'`.
 """

@@ -10,8 +10,10 @@ from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.service import request as asking
 from ahop.service.answers import check_size, cut, json_response, numbers_of
 from ahop.service.collection import Collection
-from ahop.service.reading import Reading
+from ahop.service.reading import LARGE, Reading
+from ahop.service.request import RecallRequest
 from ahop.service.shared import Shared
+from ahop.service.snapshot import Snapshot
 
 REQUEST = ("inputs", "parameters", "id", "outputs")
 INPUT, OUTPUTS = "queries", {"ids": "INT64", "posterior": "FP32", "unknown": "FP32"}
@@ -60,18 +62,10 @@ class Inference:
 
     async def infer(self, name: str, request: Request) -> Response:
         """The k stored patterns that each query most likely came from; `k` and `where` are parameters."""
-        collection = self.shared.collection(name, request)
-        body = await self.shared.body(request)
-        self.shared.worker.check_free(collection.cost.seconds(1))
-        given, snapshot = asking.read_json(body, REQUEST), collection.snapshot
-        parameters = given.get("parameters") or {}
-        if not isinstance(parameters, dict) or not set(parameters) <= {"k", "where"}:
-            raise InvalidTypeError('`parameters` must be such as {"k": 3, "where": {...}}.')
-        known = self._outputs(collection)
+        collection, body = await self.shared.admitted(name, request)
+        snapshot, known = collection.snapshot, self._outputs(collection)
+        given, asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read(body, snapshot))
         wanted = _wanted(given.get("outputs"), list(known))
-        rows = _rows(given.get("inputs"), snapshot.dimensions)
-        asked = asking.recall_request({**parameters, "queries": rows}, snapshot.dimensions, self.shared.limits)
-        check_size(asked, snapshot, self.shared.limits.answer_bytes)
         found, among = await self.reading.found(collection, snapshot, asked, request)
         found = cut(found, min(asked.k, len(snapshot) if among is None else len(among)))
         of_name = {"ids": numbers_of(snapshot, found.indices), "posterior": found.posterior.tolist()}
@@ -89,6 +83,16 @@ class Inference:
         ]
         words = {"model_name": name, "model_version": str(snapshot.version), "outputs": outputs}
         return json_response(words | ({"id": str(given["id"])[:100]} if "id" in given else {}))
+
+    def _read(self, body: bytes, snapshot: Snapshot) -> tuple[dict[str, Any], RecallRequest]:
+        given = asking.read_json(body, REQUEST)
+        parameters = given.get("parameters") or {}
+        if not isinstance(parameters, dict) or not set(parameters) <= {"k", "where"}:
+            raise InvalidTypeError('`parameters` must be such as {"k": 3, "where": {...}}.')
+        rows = _rows(given.get("inputs"), snapshot.dimensions)
+        asked = asking.recall_request({**parameters, "queries": rows}, snapshot.dimensions, self.shared.limits)
+        check_size(asked, snapshot, self.shared.limits.answer_bytes)
+        return given, asked
 
     def _outputs(self, collection: Collection) -> dict[str, str]:
         tells = collection.snapshot.memory.detector is not None

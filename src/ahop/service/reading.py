@@ -24,7 +24,7 @@ from ahop.service.batching import BusyError
 from ahop.service.collection import Collection
 from ahop.service.gate import told_of
 from ahop.service.metrics import CONTENT_TYPE
-from ahop.service.request import RecallRequest
+from ahop.service.request import LinkSettings, RecallRequest
 from ahop.service.shared import Shared
 from ahop.service.snapshot import Snapshot
 from ahop.service.watched import report_words
@@ -96,9 +96,7 @@ class Reading:
 
     async def recall(self, name: str, request: Request) -> Response:
         """The k stored patterns that each query most likely came from."""
-        collection = self.shared.collection(name, request)
-        body = await self.shared.body(request)
-        self.shared.worker.check_free(collection.cost.seconds(1))  # before any work is done on it
+        collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
         asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(request, body, snapshot))
         found, rows = await self.found(collection, snapshot, asked, request)
@@ -121,14 +119,9 @@ class Reading:
 
     async def link(self, name: str, request: Request) -> Response:
         """Which stored pattern each query came from, each pattern being the origin of one query at most."""
-        collection = self.shared.collection(name, request)
-        body = await self.shared.body(request)
-        self.shared.worker.check_free(collection.cost.seconds(1))
-        snapshot, limits = collection.snapshot, self.shared.limits
-        fields = await self.shared.maybe_beside(len(body) > LARGE, lambda: asking.read_json(body, asking.LINK))
-        settings = asking.link_settings(fields)
-        of_recall = {each: value for each, value in fields.items() if each in asking.RECALL}
-        asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, limits)
+        collection, body = await self.shared.admitted(name, request)
+        snapshot = collection.snapshot
+        asked, settings = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
         found, rows = await self.found(collection, snapshot, asked, request)
         words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, settings))
         return json_response(words)
@@ -181,6 +174,8 @@ class Reading:
                 "No queries are kept, so there is nothing to watch.",
                 "Start the service with `--watch 500` to keep the last five hundred in memory.",
             )
+        if watched.is_looking:
+            raise BusyError(1)
         report = await self.shared.maybe_beside(True, lambda: watched.report(collection.snapshot))
         if report is None:
             raise RefusedError(HTTPStatus.CONFLICT, "There were too few queries so far.", "Ask again later.")
@@ -196,6 +191,12 @@ class Reading:
             facts = await self.shared.write(each.facts)
             self.shared.metrics.state(name, snapshot.version, len(snapshot), len(self.shared.feedback[name]), facts)
         return Response(self.shared.metrics.text(), media_type=CONTENT_TYPE)
+
+    def _read_link(self, body: bytes, snapshot: Snapshot) -> tuple[RecallRequest, LinkSettings]:
+        fields = asking.read_json(body, asking.LINK)
+        of_recall = {each: value for each, value in fields.items() if each in asking.RECALL}
+        asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, self.shared.limits)
+        return asked, asking.link_settings(fields)
 
     def _read_recall(self, request: Request, body: bytes, snapshot: Snapshot) -> RecallRequest:
         limits, queries = self.shared.limits, None

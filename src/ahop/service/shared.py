@@ -90,6 +90,13 @@ class Shared:
             mend = "Write to the store by another service, or from Python; it is seen here a second later."
             raise RefusedError(HTTPStatus.FORBIDDEN, "This service only reads, as several processes answer.", mend)
 
+    async def admitted(self, name: str, request: Request) -> tuple[Collection, bytes]:
+        """The collection and the body of a request that will be recalled for; refused before any work is done on it."""
+        collection = self.collection(name, request)
+        body = await self.body(request)
+        self.worker.check_free(collection.cost.seconds(1))
+        return collection, body
+
     async def body(self, request: Request) -> bytes:
         """All of it. One that is too large is not kept, but taken for a while: who still sends cannot hear."""
         most, body, taken, told = self.limits.body_bytes, bytearray(), 0, told_of(request)

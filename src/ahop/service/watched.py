@@ -28,7 +28,7 @@ class Watched:
     def __init__(self, count: int) -> None:
         self.is_on = count > 0
         self._kept: deque[tuple[Tensor, str | None]] = deque(maxlen=count)
-        self._lock, self._new = Lock(), 0
+        self._lock, self._looking, self._new = Lock(), Lock(), 0
 
     def look(self, queries: Tensor, groups: list[str] | None) -> None:
         """These were asked."""
@@ -39,12 +39,21 @@ class Watched:
             self._kept.extend(zip(queries.unbind(), names, strict=True))
             self._new += len(queries)
 
+    @property
+    def is_looking(self) -> bool:
+        """Whether a report is being made."""
+        return self._looking.locked()
+
     def is_due(self) -> bool:
         """Whether there are enough new ones to look again."""
         return self._new >= LEAST
 
     def report(self, snapshot: Snapshot) -> WatchReport | None:
         """What they show; None while there are too few. Groups that the model does not know count among all."""
+        with self._looking:
+            return self._report(snapshot)
+
+    def _report(self, snapshot: Snapshot) -> WatchReport | None:
         with self._lock:
             kept, self._new = list(self._kept), 0
         if len(kept) < LEAST:
