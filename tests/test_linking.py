@@ -16,7 +16,7 @@ import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.linking.assignment import assign
 from ahop.linking.edges import Edges
-from ahop.linking.propagation import Beliefs, propagate
+from ahop.linking.propagation import Beliefs, propagate, share_alone
 from tests.strategies import FEW, seeds
 
 pytest.importorskip("scipy")
@@ -94,6 +94,18 @@ def test_beliefs_are_exact_where_candidates_form_a_tree(seed: int, length: int) 
     assert_close(as_matrix(edges, beliefs.pairs), pairs, atol=1e-4, rtol=0)
     assert_close(beliefs.right_alone, alone, atol=1e-4, rtol=0)
     assert_close(beliefs.left_alone, 1 - pairs.sum(0), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("unmatched", [0.0, 0.05, 0.2, 0.6])
+def test_rows_without_a_partner_are_counted_also_where_tables_are_as_long_as_each_other(unmatched: float) -> None:
+    """What a row shows is drawn from one normal law if it has an origin and from another if not: odds of known form."""
+    generator, count = Generator().manual_seed(0), 1000
+    is_alone = torch.arange(count) < unmatched * count
+    shown = torch.randn(count, generator=generator, dtype=torch.float64) + torch.where(is_alone, -1.0, 1.0)
+    looks_like = torch.arange(count).where(~is_alone, torch.randint(count, (count,), generator=generator))
+    edges = edges_of(0.9 * torch.nn.functional.one_hot(looks_like, count).double(), 2 * shown)
+    assert share_alone(edges.log_odds) == pytest.approx(unmatched, abs=0.04)
+    assert float(propagate(edges).right_alone.mean()) == pytest.approx(unmatched, abs=0.05)
 
 
 @given(st.integers(1, 12), st.integers(1, 12), seeds)

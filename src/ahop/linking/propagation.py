@@ -14,6 +14,8 @@ ROUNDS, TOLERANCE = 500, 1e-5
 DAMPING = 0.5
 # Of a sum, what is left without one of its addends is at least this share: less would be rounding.
 LEAST_SHARE = 1e-12
+# Steps by which the share of rows without an origin is closed in on.
+HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -41,44 +43,53 @@ def propagate(edges: Edges, unmatched: float | None = None, one_to_one: bool = T
     Sum-product: each right row tells its candidates how much it needs them, given what the other candidates offer; each
     left row answers how free it is of all other right rows. This is exact where the candidates form trees, and close to
     it elsewhere. The activity $z$ is the odds of having an origin at all, times how much rarer free left rows are than
-    left rows; both are counted in the beliefs, round by round.
+    left rows.
 
     Args:
         unmatched: share of the right rows that belong to no left row; estimated if None.
         one_to_one: whether a left row belongs to one right row at most; else right rows decide alone.
     """
-    state = _State(edges, one_to_one)
+    least = 1 - edges.rows / max(len(edges.rest), 1) if one_to_one else 0.0
+    share = max(share_alone(edges.log_odds), least) if unmatched is None else unmatched
+    state = _State(edges, _activity(edges, share, one_to_one), one_to_one)
     is_settled = False
     for _ in range(ROUNDS):
-        state.activity = _activity(state, unmatched)
         if state.step() < TOLERANCE:
             is_settled = True
             break
     return Beliefs(state.pairs, state.left_alone(), state.right_alone(), state.activity, is_settled)
 
 
-def _activity(state: "_State", unmatched: float | None) -> float:
+def share_alone(log_odds: Tensor) -> float:
+    r"""The share $u$ of right rows without an origin that maximizes $\prod_j u + (1 - u) e^{o_j}$, each row by itself.
+
+    Not what all rows say together: where the tables are as long as each other, "every row has a partner" agrees with
+    itself, whatever the rows show. One is added to both counts: that there is none of a kind is never sure.
+    """
+    ratio, low, high = log_odds.exp(), 0.0, 1.0
+    for _ in range(HALVINGS):
+        share = (low + high) / 2
+        slope = float(((1 - ratio) / (share + (1 - share) * ratio)).sum()) + 1 / share - 1 / (1 - share)
+        low, high = (share, high) if slope > 0 else (low, share)
+    return (low + high) / 2
+
+
+def _activity(edges: Edges, unmatched: float, one_to_one: bool) -> float:
     """The odds that a right row has an origin; and as each has one of its own, how few left rows are free for it.
 
-    A match more leaves one left row less to choose from, of which the posterior of a single row knows nothing. Where
-    the odds are estimated, one is added to both counts: that there is none of a kind is never sure.
+    A match more leaves one left row less to choose from, of which the posterior of a single row knows nothing.
     """
-    right, left = len(state.edges.rest), state.edges.rows
-    if unmatched is None:
-        matched = state.matched()
-        odds = (matched + 1) / (right - matched + 1)
-    else:
-        matched = (1 - unmatched) * right
-        odds = (1 - unmatched) / unmatched if unmatched else torch.inf
-    return odds * left / max(left - matched + 1, 1) if state.one_to_one else odds
+    matched = (1 - unmatched) * len(edges.rest)
+    odds = (1 - unmatched) / unmatched if unmatched else torch.inf
+    return odds * edges.rows / max(edges.rows - matched + 1, 1) if one_to_one else odds
 
 
 @final
 class _State:
     """Messages between rows, and what follows from them."""
 
-    def __init__(self, edges: Edges, one_to_one: bool) -> None:
-        self.edges, self.one_to_one, self.activity = edges, one_to_one, 1.0
+    def __init__(self, edges: Edges, activity: float, one_to_one: bool) -> None:
+        self.edges, self.activity, self.one_to_one = edges, activity, one_to_one
         self.none = (-edges.log_odds).exp()  # the weight of having no origin, beside shares that sum to one
         self.free = torch.ones_like(edges.share)  # of each left row, of all right rows but the one of the edge
         self.claims = edges.share.new_ones(edges.rows)
@@ -94,10 +105,6 @@ class _State:
             self.free = DAMPING * self.free + (1 - DAMPING) * answer
         self._weigh()
         return float((self.pairs - before).abs().sum()) / max(1, len(edges.rest))
-
-    def matched(self) -> float:
-        """How many right rows have an origin, as far as is known."""
-        return float((1 - self.right_alone()).sum())
 
     def right_alone(self) -> Tensor:
         return self.none / self.activity / self.total
