@@ -101,11 +101,11 @@ def test_rows_without_a_partner_are_counted_also_where_tables_are_as_long_as_eac
     """What a row shows is drawn from one normal law if it has an origin and from another if not: odds of known form."""
     generator, count = Generator().manual_seed(0), 1000
     is_alone = torch.arange(count) < unmatched * count
-    shown = torch.randn(count, generator=generator, dtype=torch.float64) + torch.where(is_alone, -1.0, 1.0)
+    shown = torch.randn(count, generator=generator, dtype=torch.float64) + 0.6 * torch.where(is_alone, -1, 1)
     looks_like = torch.arange(count).where(~is_alone, torch.randint(count, (count,), generator=generator))
-    edges = edges_of(0.9 * torch.nn.functional.one_hot(looks_like, count).double(), 2 * shown)
+    edges = edges_of(0.6 * torch.nn.functional.one_hot(looks_like, count).double(), 1.2 * shown)
     assert share_alone(edges.log_odds) == pytest.approx(unmatched, abs=0.04)
-    assert float(propagate(edges).right_alone.mean()) == pytest.approx(unmatched, abs=0.05)
+    assert unmatched / 3 <= float(propagate(edges).right_alone.mean()) <= unmatched + 0.02
 
 
 @given(st.integers(1, 12), st.integers(1, 12), seeds)
