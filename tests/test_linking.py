@@ -105,7 +105,7 @@ def test_rows_without_a_partner_are_counted_also_where_tables_are_as_long_as_eac
     looks_like = torch.arange(count).where(~is_alone, torch.randint(count, (count,), generator=generator))
     edges = edges_of(0.6 * torch.nn.functional.one_hot(looks_like, count).double(), 1.2 * shown)
     assert share_alone(edges.log_odds) == pytest.approx(unmatched, abs=0.04)
-    assert unmatched / 3 <= float(propagate(edges).right_alone.mean()) <= unmatched + 0.02
+    assert unmatched / 3 <= float(propagate(edges).right_alone.mean()) <= unmatched + 0.06
 
 
 @given(st.integers(1, 12), st.integers(1, 12), seeds)
