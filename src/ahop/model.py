@@ -1,6 +1,7 @@
 """The model: everything that was learned, without patterns."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, final
 
 import torch
@@ -112,4 +113,4 @@ class Model(nn.Module):
 
 
 def _device(model: nn.Module) -> torch.device | None:
-    return next((each.device for each in (*model.parameters(), *model.buffers())), None)
+    return next((each.device for each in chain(model.parameters(), model.buffers())), None)
