@@ -193,6 +193,18 @@ def test_gaps_say_something_if_queries_have_them_where_patterns_do() -> None:
     assert not silence_tells(patterns, queries[:1])
 
 
+@pytest.mark.parametrize("count", [2, 8, 60])
+def test_gaps_by_chance_say_nothing_however_they_are_spread(count: int) -> None:
+    """Some dimensions have more of them than others, and so have some rows."""
+    generator = torch.Generator().manual_seed(0)
+
+    def gappy(rows: int) -> torch.Tensor:
+        rates = torch.rand(rows, 1, generator=generator) * torch.rand(40, generator=generator)
+        return torch.zeros(rows, 40).masked_fill(torch.rand(rows, 40, generator=generator) < rates, torch.nan)
+
+    assert not any(silence_tells(gappy(200), gappy(count)) for _ in range(50))
+
+
 @pytest.mark.slow
 def test_of_many_patterns_those_that_are_near_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     patterns, pairs = damaged(count=4200, queries=128)

@@ -5,8 +5,8 @@ from torch import Generator, Tensor
 
 from ahop.fitting.posterior import behind
 
-# Queries that are asked, and standard errors that are more than chance.
-ASKED, CLEARLY = 256, 4.0
+# Queries that are asked, how often chance is drawn, and standard errors that are more than chance.
+ASKED, DRAWS, CLEARLY = 256, 8, 3.0
 
 
 @torch.no_grad()
@@ -20,8 +20,9 @@ def silence_tells(patterns: Tensor, queries: Tensor, seed: int = 0) -> bool:
     stored, asked = (~patterns.isnan()).float(), (~queries[:ASKED].isnan()).float()
     if len(asked) < 2 or bool(stored.all()) or bool(asked.all()):
         return False
-    order = torch.rand(asked.shape, generator=Generator().manual_seed(seed)).argsort(0).to(asked.device)
-    found, by_chance = (_overlap(stored, each) for each in (asked, asked.gather(0, order)))
+    orders = torch.rand(DRAWS, *asked.shape, generator=Generator().manual_seed(seed)).argsort(1).to(asked.device)
+    found = _overlap(stored, asked)
+    by_chance = torch.stack([_overlap(stored, asked.gather(0, order)) for order in orders]).mean(0)
     mean, error = behind(found, by_chance, torch.ones_like(found))
     return mean > CLEARLY * error
 
