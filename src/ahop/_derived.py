@@ -13,11 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
+from ahop._missing import holds_nan
+
 Made = TypeVar("Made")
 # Of larger memories nothing is kept: a second copy of one of these is a matter of memory.
 MOST_BYTES = 128 * 2**20
 # Where a tensor keeps what was made of it.
 KEPT = "_ahop_derived"
+# Who asks whether patterns have gaps.
+ANYONE = Module()
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,11 @@ def derived(patterns: Tensor, module: Module, make: Callable[[], Made]) -> Made:
             keep_derived(found)  # another part may make more of it
         kept.put(module, state, found)
     return found
+
+
+def have_gaps(patterns: Tensor, queries: Tensor) -> bool:
+    """Whether something was not observed, of either."""
+    return holds_nan(queries) or derived(patterns, ANYONE, lambda: holds_nan(patterns))
 
 
 def _settings(module: Module) -> list[object]:

@@ -1,9 +1,20 @@
-"""Numeric helpers: saturation, unit lengths, distinct values, principal directions."""
+"""Numeric helpers: columns in use, saturation, unit lengths, distinct values, principal directions."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+
+# Columns are worth picking out if they are so few of all.
+FEW = 0.25
+
+
+def few_columns(is_used: Tensor) -> Tensor | None:
+    """The columns that some row uses, if they are few: then reading these alone is faster. None if all are read."""
+    if torch.compiler.is_compiling() or torch.is_grad_enabled():
+        return None
+    columns = is_used.flatten(0, -2).any(0).nonzero().squeeze(-1)
+    return columns if len(columns) <= FEW * is_used.shape[-1] else None
 
 
 def saturate(values: Tensor, dtype: torch.dtype | None = None) -> Tensor:

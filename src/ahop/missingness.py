@@ -11,6 +11,7 @@ from typing_extensions import override
 from ahop._checks import check_count
 from ahop._component import Component
 from ahop._derived import derived
+from ahop._tensors import few_columns
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 
 
@@ -69,13 +70,17 @@ class Missingness(Component):
         """The sum over the dimensions, (b, n), as one matrix product."""
         if not self.is_evidence:
             return patterns.new_zeros(*queries.shape[:-1], patterns.shape[-2])
-        moved, alone = derived(patterns, self, lambda: self._of_patterns(patterns))
-        return torch.isnan(queries).to(patterns.dtype) @ moved.mT + alone.unsqueeze(-2)
+        moved, complete, empty = derived(patterns, self, lambda: self._of_patterns(patterns))
+        gaps = torch.isnan(queries)
+        columns = few_columns(~gaps)
+        if columns is None:
+            return gaps.to(moved) @ moved + complete.unsqueeze(-2)
+        return empty.unsqueeze(-2) - (~gaps[..., columns]).to(moved) @ moved[..., columns, :]
 
-    def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
-        """How much more a gap says than a value, (n, d), and what a query without gaps says, (n,)."""
+    def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor, Tensor]:
+        """How much more a gap says than a value, (d, n), and what queries say that have all or nothing, (n,)."""
         gap, value = self.evidence_terms(patterns)
-        return gap - value, value.sum(-1)
+        return (gap - value).mT.contiguous(), value.sum(-1), gap.sum(-1)
 
     def _log_odds(self, patterns: Patterns) -> Tensor:
         return self.base.to(patterns.dtype) + self.shifts.to(patterns.dtype)[self.level(patterns)]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import TEMPORARY_BYTES, blocks
-from ahop._missing import holds_nan
+from ahop._derived import have_gaps
 from ahop._tensors import lowest, saturate
 from ahop._typing import Patterns, Queries, Scores
 from ahop.model import Model
@@ -51,7 +51,7 @@ def rank(
     for similarity, asked in model.by_group(groups, len(queries)):
         chosen = similarity if rows is None else similarity.rows(rows)
         whole = log_prior is not None or not model.weighs_by_mass
-        whole = whole or (similarity.compares_patterns and holds_nan(stored, queries))
+        whole = whole or (similarity.compares_patterns and have_gaps(stored, queries))
         row_bytes = 4 * max(1, len(stored)) * stored.element_size()
         size = max(1, TEMPORARY_BYTES // row_bytes) if whole else MOST_QUERIES
         for part in blocks(len(asked), 1, size):

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ahop._tensors import few_columns
 from ahop._typing import Scores
 from ahop.kernels.native import compiled, fits, threads_for
 from ahop.kernels.packing import packed, stored
@@ -74,7 +75,13 @@ def table_scores(patterns: Tensor, places: Tensor, profiles: Tensor) -> Scores:
     """
     kernels = compiled()
     assert kernels is not None
-    scores, blocks = patterns.new_empty(len(profiles), len(patterns)), packed(patterns)
+    columns = few_columns((profiles != 0).any(-1))
+    if columns is not None:
+        patterns, places = patterns.detach().index_select(1, columns), places[columns]
+        profiles = profiles[:, columns]
+    scores, blocks = patterns.new_zeros(len(profiles), len(patterns)), packed(patterns)
+    if not patterns.shape[1]:
+        return scores
     used = places.shape[1]
     room = max(0, REGISTER_KNOTS - used)
     places, profiles = (torch.nn.functional.pad(each.detach(), (0, room)).contiguous() for each in (places, profiles))

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from ahop._blocks import CACHE_BYTES, pair_blocks
 from ahop._component import Component
+from ahop._derived import have_gaps
 from ahop._missing import filled, holds_nan, observed, shared_dimensions
 from ahop._tensors import all_finite, lowest, saturate
 from ahop._typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
@@ -51,7 +52,7 @@ class Similarity(Component, ABC):
         )
 
     def __call__(self, patterns: Patterns, queries: Queries) -> Scores:
-        has_gaps = not self.reads_gaps(patterns, queries) and holds_nan(patterns, queries)
+        has_gaps = not self.reads_gaps(patterns, queries) and have_gaps(patterns, queries)
         formula = self.partial if has_gaps else super().__call__
         scores: Scores = formula(patterns, queries)
         if not torch.compiler.is_compiling() and not all_finite(scores):

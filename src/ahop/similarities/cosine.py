@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from ahop._derived import derived
 from ahop._missing import filled, observed
-from ahop._tensors import of_largest_one, of_unit_length
+from ahop._tensors import few_columns, of_largest_one, of_unit_length
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 
@@ -21,8 +21,9 @@ class CosineSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        stored = derived(patterns, self, lambda: of_unit_length(patterns))
-        return of_unit_length(queries) @ stored.mT
+        stored = derived(patterns, self, lambda: of_unit_length(patterns).mT.contiguous())
+        asked, columns = of_unit_length(queries), few_columns(queries != 0)
+        return asked @ stored if columns is None else asked[..., columns] @ stored[..., columns, :]
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from ahop._derived import derived
 from ahop._missing import filled, observed
+from ahop._tensors import few_columns
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 
@@ -22,8 +24,15 @@ class SorensenSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        totals = queries.abs().sum(-1).unsqueeze(-1) + patterns.abs().sum(-1).unsqueeze(-2)
-        return _ratio(torch.cdist(queries, patterns, p=1.0), totals)
+        amounts = derived(patterns, self, lambda: patterns.abs().sum(-1, dtype=torch.float64))
+        totals = (queries.abs().sum(-1).unsqueeze(-1) + amounts.unsqueeze(-2)).to(queries.dtype)
+        columns = few_columns(queries != 0)
+        if columns is None or patterns.ndim > 2:
+            return _ratio(torch.cdist(queries, patterns, p=1.0), totals)
+        # Where all queries are zero, the difference is what the pattern has.
+        some = patterns.index_select(1, columns)
+        others = (amounts - some.abs().sum(-1, dtype=torch.float64)).clamp_min(0).to(queries.dtype)
+        return _ratio(torch.cdist(queries[:, columns], some, p=1.0) + others, totals)
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
