@@ -9,6 +9,9 @@ from torch import Tensor
 
 from ahop._typing import Patterns, Queries, Scores
 
+# Rows that a median is taken of.
+MOST_ROWS = 1 << 14
+
 
 def holds_nan(*tensors: Tensor) -> bool:
     """Whether something was not observed; compiled code does not ask. A maximum shows it, and is as fast as memory."""
@@ -64,6 +67,15 @@ def quantiles(values: Tensor, shares: Tensor) -> Tensor:
     lower = place.long()
     low, high = rising.gather(-1, lower), rising.gather(-1, torch.minimum(lower + 1, (counts - 1).clamp_min(0)))
     return torch.lerp(low, high, place - lower).nan_to_num(0)
+
+
+def median_shift(patterns: Tensor, queries: Tensor) -> Tensor:
+    """What to take off queries for the medians of all dimensions to agree with those of the patterns, (d,).
+
+    Of very many patterns, some are enough.
+    """
+    some = patterns[:: -(-len(patterns) // MOST_ROWS) or 1]
+    return (queries.nanmedian(0).values - some.nanmedian(0).values).nan_to_num(0)
 
 
 def midpoints(count: int) -> Tensor:

@@ -12,7 +12,7 @@ from ahop._checks import as_group_names, as_queries, check_kind
 from ahop._typing import RowsLike
 from ahop.errors import InvalidValueError, UnsupportedError
 from ahop.fitting.candidates import CANDIDATES
-from ahop.fitting.contrast import contrast
+from ahop.fitting.contrast import Halves
 from ahop.fitting.mixture import Form, MixtureFit, fit_mixture
 from ahop.fitting.origins import BEST, LEAST_SHARE, OriginProblem
 from ahop.fitting.threads import few_threads
@@ -186,9 +186,8 @@ class _Log:
         found = []
         for known, asked in self.halves:
             similarity, mixture = self._learned(way, known)
-            now, before = (
-                contrast(each, self.patterns, asked).information for each in (similarity, self.model.similarity)
-            )
+            halves = Halves(self.patterns, asked)
+            now, before = (halves.contrast(each).information for each in (similarity, self.model.similarity))
             rise = self._log_evidence(asked, mixture) - self._log_evidence(asked, self.then)
             found.append(_Judged(now, before, rise))
         return found

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from math import log
+from typing import final
 
 import torch
 from torch import Generator, Tensor
 
 from ahop._blocks import blocks
+from ahop._missing import median_shift
 from ahop._tensors import distinct
 from ahop.model import Model
 from ahop.scoring import rank
@@ -16,12 +18,13 @@ from ahop.similarities.euclidean import EuclideanSimilarity
 
 # Queries that are asked.
 MOST_QUERIES = 256
-# Inverse temperatures that are tried, in units of the mean lead of the best; and floors.
+# Inverse temperatures that are tried, in units of the mean lead of the best, first in coarse steps; and floors.
 BETAS, FLOORS = torch.logspace(-1.5, 2.0, 22, dtype=torch.float64), (0.001, 0.01, 0.03, 0.1, 0.3)
+COARSE = 3
 # From this share of missing entries on, neighbors are divided.
 MOSTLY = 0.5
 # Among more patterns, halves choose between those that are near to any query, so many of each, and some that are drawn.
-MANY_PATTERNS, NEAR, DRAWN = 4096, 4, 2048
+MANY_PATTERNS, NEAR, DRAWN = 4096, 8, 2048
 
 
 @dataclass(frozen=True)
@@ -36,47 +39,74 @@ class Contrast:
     information: Tensor
     posterior: Softmax
 
+    @property
+    def worth(self) -> float:
+        """What a query tells, in the mean."""
+        return float(self.information.mean())
 
-@torch.no_grad()
-def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor, others: Tensor | None = None) -> Contrast:
-    r"""How well the other half of each query is found among those of all, and the posterior that finds it best.
+
+@final
+class Halves:
+    r"""Queries cut in halves: how well is the other half of each found among those of all?
 
     If the halves $a$, $b$ of a query are damaged independently of each other, they are
-    $n \sum_k p(k \mid a)\,p(k \mid b)$ times as likely together as apart. The inverse temperature and the floor are
-    those under which this tells most. Halves that know nothing of the origin tell nothing, whatever the units and the
-    form of the scores, nor does a pattern that is close to everything: the similarity under which they tell most is
-    the one that finds most. A half is a run of neighbors, as these are often damaged together, or every other one
-    where so much is missing that a run may have nothing; what damages all dimensions together is mistaken for knowledge
-    of the origin.
+    $n \sum_k p(k \mid a)\,p(k \mid b)$ times as likely together as apart. A half is a run of neighbors, as these are
+    often damaged together, or every other one where so much is missing that a run may have nothing; what damages all
+    dimensions together is mistaken for knowledge of the origin.
 
     Args:
         others: whose halves may be taken for those of the queries, too; nothing is said about them.
     """
-    counted, dimensions = min(len(queries), MOST_QUERIES), patterns.shape[1]
-    asked = queries[:MOST_QUERIES]
-    if others is not None:
-        asked = torch.cat([asked, others[: MOST_QUERIES - counted]])
-    if len(asked) < 2 or len(patterns) < 2 or dimensions < 2:
-        return Contrast(asked.new_zeros(counted, dtype=torch.float64), Softmax())
-    rows = _rows(patterns, asked)
-    chosen, stored = similarity.rows(rows), patterns[rows]
-    whole = chosen(stored, asked).double()
-    best = whole.topk(2, dim=-1).values
-    unit = max(float((best[:, 0] - best[:, 1]).mean()), 1e-30)
-    halves = []
-    for first in _first_halves(asked):
-        one, other = (chosen(stored, asked.masked_fill(hidden, torch.nan)).double() for hidden in (first, ~first))
-        share = _share(whole, one + other)
-        halves.append((share * one, share * other))
-    found: Contrast | None = None
-    for beta in (BETAS / unit).tolist():
+
+    def __init__(self, patterns: Tensor, queries: Tensor, others: Tensor | None = None) -> None:
+        self.counted = min(len(queries), MOST_QUERIES)
+        self.asked = queries[:MOST_QUERIES]
+        if others is not None:
+            self.asked = torch.cat([self.asked, others[: MOST_QUERIES - self.counted]])
+        self.is_possible = min(len(self.asked), *patterns.shape) >= 2
+        self.rows = _rows(patterns, self.asked) if self.is_possible else torch.arange(0)
+        self.stored = patterns[self.rows]
+
+    @torch.no_grad()
+    def contrast(self, similarity: Similarity) -> Contrast:
+        """How well halves are found under this similarity, and the posterior that finds them best.
+
+        The inverse temperature and the floor are those under which halves tell most. Halves that know nothing of the
+        origin tell nothing, whatever the units and the form of the scores, nor does a pattern that is close to
+        everything: the similarity under which they tell most is the one that finds most.
+        """
+        if not self.is_possible:
+            return Contrast(torch.zeros(self.counted, dtype=torch.float64, device=self.asked.device), Softmax())
+        chosen, asked = similarity.rows(self.rows), self.asked
+        whole = chosen(self.stored, asked).double()
+        first, second = whole.topk(2, dim=-1).values.mT
+        unit = max(float((first - second).mean()), 1e-30)
+        halves = []
+        for hidden in _first_halves(asked):
+            parts = [asked.masked_fill(each, torch.nan) for each in (hidden, ~hidden)]
+            one, other = (chosen(self.stored, part).double() for part in parts)
+            share = _share(whole, one + other)
+            halves.append((share * one, share * other))
+        betas = (BETAS / unit).tolist()
+        tried = {number: self._at(betas[number], halves) for number in range(0, len(betas), COARSE)}
+        about = max(tried, key=lambda number: tried[number].worth)
+        for number in range(max(0, about - COARSE + 1), min(len(betas), about + COARSE)):
+            tried[number] = tried.get(number) or self._at(betas[number], halves)
+        return max(tried.values(), key=lambda each: each.worth)
+
+    def _at(self, beta: float, halves: list[tuple[Tensor, Tensor]]) -> Contrast:
+        """At this inverse temperature, with the floor under which halves tell most."""
         together = [(beta * one).softmax(-1) @ (beta * other).softmax(-1).mT for one, other in halves]
+        found = []
         for floor in FLOORS:
-            told = torch.stack([_information(each, floor, len(rows)) for each in together]).mean(0)[:counted]
-            if found is None or float(told.mean()) > float(found.information.mean()):
-                found = Contrast(told, Softmax(beta, floor))
-    assert found is not None
-    return found
+            told = torch.stack([_information(each, floor, len(self.rows)) for each in together]).mean(0)
+            found.append(Contrast(told[: self.counted], Softmax(beta, floor)))
+        return max(found, key=lambda each: each.worth)
+
+
+def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor) -> Contrast:
+    """How well halves of the queries are found under one similarity."""
+    return Halves(patterns, queries).contrast(similarity)
 
 
 def _first_halves(queries: Tensor) -> list[Tensor]:
@@ -105,10 +135,11 @@ def _information(together: Tensor, floor: float, count: int) -> Tensor:
 
 
 def _rows(patterns: Tensor, queries: Tensor) -> Tensor:
-    """The patterns that halves choose between."""
+    """The patterns that halves choose between: all, or those near to some query, once the medians of columns agree."""
     if len(patterns) <= MANY_PATTERNS:
         return torch.arange(len(patterns), device=patterns.device)
-    near = rank(Model(EuclideanSimilarity()), patterns, queries, NEAR).ids.flatten()
+    moved = queries - median_shift(patterns, queries)
+    near = rank(Model(EuclideanSimilarity()), patterns, moved, NEAR).ids.flatten()
     drawn = torch.randint(len(patterns), (DRAWN,), generator=Generator().manual_seed(0))
     return distinct(torch.cat([near, drawn.to(near)]))[0]
 

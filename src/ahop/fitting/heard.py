@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from ahop.fitting.candidates import CANDIDATES, Candidate
-from ahop.fitting.contrast import contrast
+from ahop.fitting.contrast import Halves
 from ahop.fitting.training_set import TrainingSet
 from ahop.model import Model
 from ahop.scoring import rank
@@ -27,7 +27,8 @@ def learn_heard(patterns: Tensor, queries: Tensor) -> PooledSimilarity:
     """
     members = [_followed(each, patterns, queries) for each in CANDIDATES if each.name in MEMBERS]
     pool = PooledSimilarity(members, MEMBERS).to(patterns)
-    pool.weights.copy_(torch.tensor([contrast(each, patterns, queries).posterior.beta for each in members]))
+    halves = Halves(patterns, queries)
+    pool.weights.copy_(torch.tensor([halves.contrast(each).posterior.beta for each in members]))
     return pool
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 from math import log
 from typing import final
 
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ahop._blocks import blocks
+from ahop._missing import median_shift
 from ahop.fitting.em import STARTED
 from ahop.fitting.mixture import FORMS, Form, MixtureFit, fit_mixture
 from ahop.model import Model
@@ -120,9 +120,11 @@ def infer_origins(
         return float(others.log_odds(others.shortlist(mixture)).clamp_min(log(UNKNOWN)).mean())
 
     starts = []
-    for (name, base), form in product(DISTANCES.items(), FORMS):
-        told(f"{name}, {form.name}")
-        starts.append(some.start(base(), form))
+    for name, base in DISTANCES.items():
+        guess = some.guess(some.by_distance(base()), TEMPERATURES[0])
+        for form in FORMS:
+            told(f"{name}, {form.name}")
+            starts.append(some.maximize(guess, form, TRIAL_STEPS))
     tried = []
     for start in sorted(starts, key=worth, reverse=True)[:CLIMBED]:
         told(f"on from {start.form.name}")
@@ -138,7 +140,7 @@ class OriginProblem:
     def __init__(self, patterns: Tensor, queries: Tensor, labeled: Pairs | None = None) -> None:
         self.patterns, self.queries, self.labeled = patterns, queries, labeled
         self.copies = queries if labeled is None else torch.cat([queries, labeled.queries])
-        self.shift = (queries.nanmedian(0).values - patterns.nanmedian(0).values).nan_to_num(0)
+        self.shift = median_shift(patterns, queries)
         self._near: Tensor | None = None
 
     def halves(self, count: int) -> tuple["OriginProblem", "OriginProblem"]:
@@ -147,10 +149,6 @@ class OriginProblem:
         if len(some) < 4:
             return self, self
         return OriginProblem(self.patterns, some[::2], self.labeled), OriginProblem(self.patterns, some[1::2])
-
-    def start(self, base: DecomposableSimilarity, form: Form) -> MixtureFit:
-        """From a guess by distance to a first mixture of this form."""
-        return self.maximize(self.guess(self.by_distance(base), TEMPERATURES[0]), form, TRIAL_STEPS)
 
     def climb(self, mixture: MixtureFit) -> MixtureFit:
         """From a first mixture to one that explains the queries as well as this start allows."""

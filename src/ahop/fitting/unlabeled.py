@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ahop.fitting.candidates import Candidate
-from ahop.fitting.contrast import contrast, drawn_origins
+from ahop.fitting.contrast import Halves, contrast, drawn_origins
 from ahop.fitting.heard import HEARD, learn_heard
 from ahop.fitting.mixture import Form, MixtureFit
 from ahop.fitting.origins import DISTANCES, Inference, OriginProblem, SoftPairs, infer_origins
@@ -32,7 +32,7 @@ CLEARLY = 2.0
 # Pairs that probabilities are made of.
 CALIBRATING = 512
 # How the soft pairs that a similarity is learned from were found: by the mixture, or by a distance.
-INFERRED, BY_DISTANCE = "", ", by distance"
+SOURCES = INFERRED, BY_DISTANCE = "", ", by distance"
 # What a distance alone can teach: tables of any form. A mixture does better by itself.
 TAUGHT_BY_DISTANCE = ("additive",)
 
@@ -108,28 +108,29 @@ def learn_unlabeled(
         queries = queries[torch.arange(MOST_QUERIES, device=queries.device) * len(queries) // MOST_QUERIES]
     hears = may_hear and silence_tells(patterns, queries)
     metric = HEARD if hears else PLAIN
+    sources = SOURCES if any(each.name in TAUGHT_BY_DISTANCE for each in wanted) else (INFERRED,)
     judged: dict[str, list[Tensor]] = {}
     for known, asked in halves_of(queries, seed):
         problem = OriginProblem(patterns, known, labeled)
         inference = infer_origins(patterns, known, labeled, told)
-        learned = _learned(wanted, _taught(problem, inference))
+        learned = _learned(wanted, {source: _taught(source, problem, inference) for source in sources})
         if hears:
             learned[HEARD] = learn_heard(patterns, known)
+        halves = Halves(patterns, asked, known)
         for name, similarity in learned.items():
             told(f"judge {name}")
-            judged.setdefault(name, []).append(_judge(similarity, patterns, asked, known, labeled))
+            judged.setdefault(name, []).append(_judge(similarity, halves, patterns, labeled))
     judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()}, metric)
     chosen = _preferred(judgments, metric)
     told("fit to all queries")
     problem = OriginProblem(patterns, queries, labeled)
     inference = problem.settle(inference.mixture, unknown=inference.unknown)
-    taught = _taught(problem, inference)
-    similarity = (
-        learn_heard(patterns, queries)
-        if chosen == HEARD
-        else _learned([each for each in wanted if each.name == chosen.removesuffix(BY_DISTANCE)], taught)[chosen]
-    )
-    training = taught[BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED]
+    source = BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED
+    training = _taught(source, problem, inference)
+    if chosen == HEARD:
+        similarity: Similarity = learn_heard(patterns, queries)
+    else:
+        similarity = next(each for each in wanted if each.name == chosen.removesuffix(BY_DISTANCE)).learn(training)
     told("probabilities")
     calibrating = _calibrating(chosen, similarity, inference, patterns, queries, seed)
     return Unlabeled(chosen, similarity, calibrating, training, judgments, inference.unknown, len(queries), metric)
@@ -155,17 +156,14 @@ def halves_of(queries: Tensor, seed: int) -> list[tuple[Tensor, Tensor]]:
     return [(first, second)] if len(queries) >= MANY_QUERIES else [(first, second), (second, first)]
 
 
-def _taught(problem: OriginProblem, inference: Inference) -> dict[str, TrainingSet]:
-    """Soft pairs: as the mixture infers them, and as the distance does under which halves tell more."""
-    worth = {
-        name: float(contrast(base(), problem.patterns, problem.queries).information.mean())
-        for name, base in DISTANCES.items()
-    }
-    near = problem.guess(problem.by_distance(DISTANCES[max(worth, key=worth.__getitem__)]()), 1.0)
-    return {
-        INFERRED: _training(problem, inference.pairs, inference.mixture),
-        BY_DISTANCE: _training(problem, near, problem.maximize(near, Form())),
-    }
+def _taught(source: str, problem: OriginProblem, inference: Inference) -> TrainingSet:
+    """Soft pairs: as the mixture infers them, or as the distance does under which halves tell more."""
+    if source == INFERRED:
+        return _training(problem, inference.pairs, inference.mixture)
+    halves = Halves(problem.patterns, problem.queries)
+    best = max(DISTANCES.values(), key=lambda base: halves.contrast(base()).worth)
+    near = problem.guess(problem.by_distance(best()), 1.0)
+    return _training(problem, near, problem.maximize(near, Form()))
 
 
 def _training(problem: OriginProblem, pairs: SoftPairs, mixture: MixtureFit) -> TrainingSet:
@@ -182,9 +180,9 @@ def _learned(wanted: Sequence[Candidate], taught: dict[str, TrainingSet]) -> dic
     }
 
 
-def _judge(similarity: Similarity, patterns: Tensor, queries: Tensor, known: Tensor, labeled: Pairs | None) -> Tensor:
+def _judge(similarity: Similarity, halves: Halves, patterns: Tensor, labeled: Pairs | None) -> Tensor:
     """What halves of each query tell, (b,); of those with a label, whether it is found."""
-    found = contrast(similarity, patterns, queries, known).information
+    found = halves.contrast(similarity).information
     if labeled is None:
         return found
     hits = similarity(patterns, labeled.queries).argmax(-1) == labeled.origins
