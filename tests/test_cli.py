@@ -202,7 +202,7 @@ def test_answers_are_those_of_the_package(folder: Path) -> None:
     assert answer.labels is not None
     assert answer.unknown is not None
     assert [[each["answer"] for each in row["answers"]] for row in found] == answer.labels.tolist()
-    assert np.allclose([[each["probability"] for each in row["answers"]] for row in found], answer.posterior)
+    assert np.allclose([[each["posterior"] for each in row["answers"]] for row in found], answer.posterior)
     assert np.allclose([row["unknown"] for row in found], answer.unknown)
     assert [row["query"] for row in found][:2] == ["scan 0", "scan 1"]
 
@@ -220,13 +220,13 @@ def test_answers_can_be_written_in_every_format(folder: Path, ending: str) -> No
     path = folder / f"answers{ending}"
     assert run(f"ahop recall rooms.ahop scans.csv -k 2 -o {path}").code == 0
     found = columns_of(path)
-    assert list(found) == ["query", "rank", "answer", "probability", "confidence", "unknown"]
+    assert list(found) == ["query", "rank", "answer", "posterior", "confidence", "unknown"]
     assert found["query"][:3] == ["scan 0", "scan 0", "scan 1"]
     assert np.allclose(found["rank"][:4], [1, 2, 1, 2])
     answer = ahop.load("rooms.ahop").recall(numbers("scans.csv"), k=2)
     assert answer.labels is not None
     assert found["answer"] == answer.labels.reshape(-1).tolist()
-    assert np.allclose(found["probability"], answer.posterior.reshape(-1))
+    assert np.allclose(found["posterior"], answer.posterior.reshape(-1))
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".feather", ".npz", ".tsv"])

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -10,8 +11,12 @@ import pytest
 import torch
 
 import ahop
+from ahop.cli.answers import Answers
+from ahop.cli.explain import explain
 from ahop.cli.options import Queries
 from ahop.cli.recall import recall
+from ahop.client import mcp
+from ahop.service.answers import recall_words
 from ahop.service.schema import FIT, RECALL
 from tests.test_docs import DOCS, ROOT, pages
 
@@ -70,6 +75,17 @@ def test_recall_has_the_same_words_in_python_over_http_and_on_the_command_line()
     assert {"queries", "k", "same"} <= shell & python
     assert [each.metavar for each in get_args(Queries)[1:]] == ["QUERIES"]
     assert set(FIT) <= set(inspect.signature(ahop.fit).parameters)
+
+
+@pytest.mark.parametrize(
+    "writes", [recall_words, Answers.columns, Answers.documents, Answers.shown, explain, mcp.server]
+)
+def test_an_answer_has_the_same_words_in_python_over_http_and_on_the_command_line(
+    writes: Callable[..., object],
+) -> None:
+    words = set(re.findall(r"""["\[{( ](\w+)(?:": |", |"] |=)""", inspect.getsource(writes)))
+    assert "posterior" in words & set(dir(MEANT["answer"]))
+    assert "probability" not in words  # that of a link is another thing
 
 
 def is_there(name: str) -> bool:

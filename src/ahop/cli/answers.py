@@ -41,7 +41,7 @@ class Answers:
             "query": [query for query in self.queries for _ in range(k)],
             "rank": [rank + 1 for _ in range(count) for rank in range(k)],
             "answer": self.answers.reshape(-1).tolist(),
-            "probability": self.posterior.reshape(-1).tolist(),
+            "posterior": self.posterior.reshape(-1).tolist(),
             "confidence": np.repeat(self.confidence, k).tolist(),
         }
         if self.unknown is not None:
@@ -57,7 +57,7 @@ class Answers:
             {
                 "query": query,
                 "answers": [
-                    {"answer": name, "probability": float(p)}
+                    {"answer": name, "posterior": float(p)}
                     for name, p in zip(self.answers[row], self.posterior[row], strict=True)
                     if name is not None
                 ],
@@ -70,12 +70,10 @@ class Answers:
 
     def shown(self) -> Grid:
         """The first few, for people."""
-        titles = ["query", "answer", "probability", "then"]
+        titles = ["query", "answer", "posterior", "then"]
         titles += ["unknown"] if self.unknown is not None else []
         titles += ["action"] if self.actions is not None else []
-        return grid(
-            titles, [self._row(row) for row in range(min(SHOWN, len(self.queries)))], ("probability", "unknown")
-        )
+        return grid(titles, [self._row(row) for row in range(min(SHOWN, len(self.queries)))], ("posterior", "unknown"))
 
     def _row(self, row: int) -> list[str]:
         names, sure = self.answers[row], self.posterior[row]

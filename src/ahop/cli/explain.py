@@ -77,7 +77,7 @@ def explain(
         query=table.names[place],
         answer=why.answer,
         rival=why.rival,
-        probability=why.posterior,
+        posterior=why.posterior,
         log_odds=why.log_odds,
         words=str(why),
         bars=why.rows(),

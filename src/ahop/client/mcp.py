@@ -32,10 +32,10 @@ def server(client: Client) -> "MCPServer[Any]":
     made: MCPServer[Any] = MCPServer("ahop", instructions=WORDS)
 
     def recall(query: list[float | None], k: int = 3) -> dict[str, Any]:
-        """The stored patterns that a row most likely came from, best first, with probabilities."""
+        """The stored patterns that a row most likely came from, best first; `unknown` is how likely it is none."""
         found = client.recall(_row(query), k)
         answers: list[dict[str, Any]] = [
-            {"id": int(number), "probability": float(share)}
+            {"id": int(number), "posterior": float(share)}
             for number, share in zip(found.indices[0], found.posterior[0], strict=True)
             if number >= 0
         ]
@@ -43,7 +43,7 @@ def server(client: Client) -> "MCPServer[Any]":
             for answer, label in zip(answers, found.labels[0], strict=False):
                 answer["label"] = label
         unknown = None if found.unknown is None else float(found.unknown[0])
-        return {"answers": answers, "probability_of_none": unknown}
+        return {"answers": answers, "unknown": unknown}
 
     def explain(query: list[float | None]) -> str:
         """Which dimensions of a row speak for its answer, and which against it."""
