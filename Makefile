@@ -11,9 +11,10 @@ setup:  ## install the package, and all that its tests, experiments and docs nee
 	$(PYTHON) -m pip install torch==2.13.0
 	$(PYTHON) -m pip install --constraint constraints-dev.txt -e ".[dev]"
 
-check:  ## format, lint, types, floors, and that every printed figure is in a result file
+check:  ## format, lint, spelling, types, floors, and that every printed figure is in a result file
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
+	codespell
 	$(PYTHON) -m mypy
 	lint-imports
 	zizmor --quiet --offline .github/workflows
@@ -52,7 +53,8 @@ wheel:  ## the wheel, built twice: both must be the same, byte for byte
 	$(WHEEL) --outdir dist/second
 	cmp dist/first/*.whl dist/second/*.whl
 
-docs:  ## warnings are errors; the gallery runs
+docs:  ## warnings are errors; the gallery runs; pages fit a phone and can be read by all, where there is a browser
 	$(PYTHON) -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(PYTHON) docs/screenshots.py --check
 
 all: check test docs

@@ -2,6 +2,8 @@
 
 import os
 import re
+import sys
+from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -14,10 +16,11 @@ author = "The ahop developers"
 copyright = author  # noqa: A001 - Sphinx's own name for it
 version = release = ahop.__version__
 
+sys.path.insert(0, str(Path(__file__).parent))  # for the extensions of this folder
 extensions = [
+    "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
@@ -53,6 +56,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
 }
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "ahop"
 html_static_path = ["_static"]
