@@ -1,7 +1,8 @@
 """Install a wheel where nothing can be compiled, and run README there: `python tests/wheel.py dist/ahop-...whl`.
 
-It makes a fresh environment with torch, takes the compilers away, times the installation of the wheel with the extras
-that README names, and wants the compiled kernels used. Standard library only, as it runs before anything is installed.
+It makes a fresh environment with torch, takes the compilers away, and times the installation of the wheel with the
+extras that README names. The compiled kernels must be used, and the guide readable. Standard library only, as it runs
+before anything is installed.
 """
 
 import os
@@ -68,6 +69,7 @@ def main(wheel: str) -> None:
         raise SystemExit(f"that is more than {MOST_SECONDS} s")
     python, bare = str(ENVIRONMENT / "bin" / "python"), without_compilers()
     subprocess.run([python, "-P", "-c", KERNELS], env=bare, cwd=ENVIRONMENT, check=True)
+    subprocess.run([python, "-P", "-m", "ahop.docs", "glossary"], env=bare, stdout=subprocess.DEVNULL, check=True)
     subprocess.run([python, str(ROOT / "tests" / "readme.py")], env=bare, check=True)
 
 
