@@ -19,13 +19,14 @@ version = release = ahop.__version__
 sys.path.insert(0, str(Path(__file__).parent))  # for the extensions of this folder
 extensions = [
     "mathml",
+    "notebooks",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "tutorial/notebooks"]
 root_doc = "index"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]

@@ -74,6 +74,7 @@ def runnable() -> list[Path]:
 @pytest.mark.parametrize("page", runnable(), ids=lambda page: str(page.relative_to(DOCS)))
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in python_blocks(page.read_text(encoding="utf-8")):
         run_block(block, page.name, namespace)

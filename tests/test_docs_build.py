@@ -1,5 +1,6 @@
 """What `make docs` refuses: links that lead nowhere, and formulas that would not be shown."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS = f"""
 import sys
 sys.path.insert(0, {str(DOCS)!r})
-extensions = ["mathml", "myst_parser"]
+extensions = ["mathml", "notebooks", "myst_parser"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
@@ -53,3 +54,24 @@ def test_what_leads_nowhere_or_cannot_be_shown_fails(right: str, wrong: str, tmp
     done = built(tmp_path, GOOD.replace(right, wrong))
     assert done.returncode != 0
     assert "WARNING" in done.stderr or "warning" in done.stderr
+
+
+def test_a_page_of_the_tutorial_is_offered_as_a_notebook_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tutorial").mkdir()
+    page = (DOCS / "tutorial" / "1-look.md").read_text("utf-8").replace("{doc}`2-fit`", "the second page")
+    (tmp_path / "tutorial" / "1-look.md").write_text(page)
+    done = built(tmp_path, GOOD + "\n[first](tutorial/1-look.md)\n\n```{toctree}\ntutorial/1-look\n```\n")
+    assert done.returncode == 0, done.stderr
+    assert "1-look.ipynb" in (tmp_path / "out" / "tutorial" / "1-look.html").read_text("utf-8")
+    (made,) = (tmp_path / "out" / "_downloads").rglob("1-look.ipynb")
+    cells = json.loads(made.read_text("utf-8"))["cells"]
+    assert {cell["cell_type"] for cell in cells} == {"code", "markdown"}
+    assert "{doc}" not in made.read_text("utf-8")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec(cell["source"], namespace)
+    assert "found" in namespace
