@@ -14,7 +14,7 @@ from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
 WITH_RESULTS = ("estimators", "fitting", "layers", "linking", "reliability", "scale", "watching", "zoo")
-PAGES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in WITH_RESULTS))
+PAGES = (ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs" / f"{name}.md" for name in WITH_RESULTS))
 # Where prose may say a number that a result file holds.
 FOLDERS = ("", "tutorial", "cookbook", "migration")
 # Code, results, formulas, and where links lead; and a number with a point in it.
@@ -202,7 +202,7 @@ def _unheld_numbers() -> Iterator[str]:
     """Decimals in the prose of README and docs that no result file holds, as a number or as a percentage."""
     values = {value for path in RESULTS.glob("*.json") for value in _numbers(json.loads(path.read_text()))}
     pages = [path for folder in FOLDERS for path in sorted((ROOT / "docs" / folder).glob("*.md"))]
-    for path in (ROOT / "README.md", *pages):
+    for path in (ROOT / "README.md", ROOT / "SECURITY.md", *pages):
         prose = NOT_PROSE.sub("", path.read_text())
         for found in DECIMAL.findall(prose):
             places = len(found.split(".")[1])
