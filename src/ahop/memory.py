@@ -23,11 +23,13 @@ from ahop._checks import (
 )
 from ahop._derived import keep_derived
 from ahop._frames import index_of, names_of
+from ahop._html import facts
 from ahop._labels import as_labels, as_text, frozen, numbers_of_entries
 from ahop._locks import CopyableLock
 from ahop._missing import filled, holds_nan, observed
 from ahop._tensors import all_finite, saturate
 from ahop._typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
+from ahop._words import told
 from ahop.energies.base import Energy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.explanation import Compared, Explanation, explain
@@ -138,6 +140,18 @@ class AssociativeMemory(nn.Module):
 
     def extra_repr(self) -> str:
         return f"patterns={tuple(self.patterns.shape)}"
+
+    def _repr_html_(self) -> str:
+        count, width = self.patterns.shape
+        gaps = float(self.patterns.isnan().double().mean())
+        known = {
+            "patterns": f"{count} rows of {width} dimensions, {100 * gaps:.0f} % missing",
+            "labels": "none" if self.labels is None else told(self.labels.tolist()),
+            "similarity": type(self.similarity).__name__,
+            "tells unknown queries": "no" if self.detector is None else "yes",
+        }
+        words = "Nothing was learned yet." if self.report is None else str(self.report)
+        return facts("AssociativeMemory", known, words)
 
     def forward(self, queries: RowsLike) -> Array:
         return self.retrieve(queries)

@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._checks import check_kind, same_kind
+from ahop._html import table
 from ahop._typing import Kind, NotTensor, RowsLike
 from ahop.decisions import Decisions, Policy, confidence_of, decided, q_values
 from ahop.errors import UnsupportedError
 from ahop.posteriors import Answers, ClassMass, PerStored, expected, mass_of
+
+# So many answers a notebook shows.
+SHOWN = 10
 
 
 @runtime_checkable
@@ -57,6 +61,19 @@ class Recall(Generic[Kind]):
     patterns: Kind
     unknown: Kind | None = None
     labels: NDArray[np.object_] | None = None
+
+    def _repr_html_(self) -> str:
+        """The first answers to the first queries."""
+        named: Any = self.indices if self.labels is None else self.labels
+        sure: Any = self.posterior
+        unknown: Any = self.unknown
+        head = ["query", "first answer", "posterior"] + ([] if unknown is None else ["unknown"])
+        rows = [
+            [query, named[query][0], f"{sure[query][0]:.3f}"] + ([] if unknown is None else [f"{unknown[query]:.3f}"])
+            for query in range(min(SHOWN, len(named)))
+        ]
+        more = f"<p>{len(named) - SHOWN} more queries</p>" if len(named) > SHOWN else ""
+        return table(head, rows) + more
 
     def expect(self, values: PerStored) -> Kind:
         r"""$\sum_k p_k v_k / \sum_k p_k$: the mean of what is known of the k answers, (b,) or (b, c).

@@ -1,8 +1,11 @@
 """What a fit found, in numbers and in words."""
 
 from dataclasses import dataclass
+from html import escape
 from math import log
 from typing import TypeAlias
+
+from ahop._html import table
 
 
 @dataclass(frozen=True)
@@ -236,6 +239,10 @@ class FitReport:
 
     def __str__(self) -> str:
         return f"{self._fitted()}{_later(self.adapted)}"
+
+    def _repr_html_(self) -> str:
+        rows = [(trial.name, f"{trial.log_loss:.2f}", f"{100 * trial.accuracy:.0f} %") for trial in self.trials]
+        return f"<p>{escape(str(self))}</p>" + (table(["candidate", "log-loss", "found first"], rows) if rows else "")
 
     def _fitted(self) -> str:
         if self.unlabeled is not None:

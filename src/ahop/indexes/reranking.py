@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 from ahop._blocks import blocks
 from ahop._checks import as_queries, as_query, as_rows, check_count, check_kind
 from ahop._free_memory import check_free_memory
+from ahop._html import facts
 from ahop._tensors import distinct
 from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
@@ -81,6 +82,16 @@ class Index:
 
     def __len__(self) -> int:
         return int((~self.removed).sum())
+
+    def _repr_html_(self) -> str:
+        known = {
+            "patterns": f"{len(self)} of {self.memory.patterns.shape[1]} dimensions",
+            "engine": repr(self.engine),
+            "similarity": type(self.memory.similarity).__name__,
+            "candidates of a query": self.candidates,
+            "columns to filter by": ", ".join(self.metadata.columns) or "none",
+        }
+        return facts("Index", known)
 
     @overload
     def recall(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ahop._checks import as_queries, as_query, check_count
 from ahop._free_memory import check_free_memory
+from ahop._html import facts
 from ahop._typing import Array, Entries, Kind, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 from ahop.explanation import Compared, Explanation, explain, is_unknown
@@ -63,6 +64,16 @@ class Store:
 
     def __repr__(self) -> str:
         return f"Store({self.location.address!r}, version={self.version}, rows={len(self)})"
+
+    def _repr_html_(self) -> str:
+        columns = [name for name in self._table.schema.names if name not in (ID, PATTERN)]
+        known = {
+            "address": self.location.address,
+            "version": self.version,
+            "patterns": f"{len(self)} of {self.dimensions} dimensions",
+            "columns": ", ".join(columns) or "none",
+        }
+        return facts("Store", known)
 
     @property
     def version(self) -> int:
