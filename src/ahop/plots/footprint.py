@@ -38,7 +38,7 @@ class FootprintDisplay:
         """
         check_kind("memory", memory, AssociativeMemory)
         with torch.no_grad():
-            row = torch.atleast_2d(torch.as_tensor(query)).to(memory.patterns)
+            row = torch.as_tensor(query).to(memory.patterns).reshape(1, -1)
             answer = memory.recall(row, count)
             found = memory.patterns[answer.indices[0]]
             prints = footprint(base or EuclideanSimilarity(), found, row)[0].cpu()

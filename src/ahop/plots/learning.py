@@ -47,7 +47,8 @@ class LearningCurveDisplay:
             counts: how many of the pairs to learn from; those beyond all of them are left out.
             settings: as for `ahop.fit`.
         """
-        origins, copies = pairs
+        origins: Any = pairs[0]
+        copies: Any = pairs[1]
         kept = [check_count("counts", count) for count in counts if count <= len(copies)]
         if len(copies) not in kept:
             kept.append(len(copies))

@@ -23,7 +23,7 @@ class ReliabilityDisplay:
         said: how sure the answers of each bin are on average, rising.
         right: the share of its answers that are right, with bounds.
         counts: how many answers each bin has; all have nearly as many.
-        error: mean of |said - right| over the answers: the expected calibration error.
+        error: how far apart both are on average over the answers: the expected calibration error.
     """
 
     said: tuple[float, ...]
@@ -42,12 +42,14 @@ class ReliabilityDisplay:
         bins: int = 10,
         confidence: float = 0.95,
     ) -> "ReliabilityDisplay":
-        """Args:
-        pairs: that the memory was not fitted to.
-        strangers: queries of no stored pattern; an answer to one is wrong. With them the confidence is judged, without
-            them the posterior, which is for queries of stored patterns.
-        bins: of as many answers each.
-        confidence: of each interval.
+        """Judge answers to pairs that the memory was not fitted to.
+
+        Without strangers the posterior is judged, which is for queries of stored patterns; with them, the confidence.
+
+        Args:
+            strangers: queries of no stored pattern; an answer to one is wrong.
+            bins: of as many answers each.
+            confidence: of each interval.
         """
         held_out = HeldOut(memory, pairs, strangers, groups, confidence)
         sure = held_out.sure if strangers is not None else torch.as_tensor(held_out.answers.posterior)[:, 0]
