@@ -27,6 +27,9 @@ def serve(
         Path | None, typer.Option(help="A folder in which requests may create collections.", metavar="FOLDER")
     ] = None,
     follow: Annotated[float, typer.Option(min=0, help="Seconds between looks for what others have written.")] = 0.0,
+    index: Annotated[
+        bool, typer.Option("--index", help="Answer from memories through indexes, kept beside them.")
+    ] = False,
     compaction: Annotated[bool, typer.Option(help="Compact stores of many parts now and then.")] = True,
 ) -> None:
     """Answer over HTTP, until it is told to end.
@@ -41,6 +44,7 @@ def serve(
         watch=watch,
         follow_seconds=follow,
         create_in=create_in,
+        index=index,
         compact_seconds=service.Options.compact_seconds if compaction else 0.0,
     )
     service.run(paths or [], host=host, port=port, options=options, workers=workers)

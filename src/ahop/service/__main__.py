@@ -18,6 +18,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--workers", type=int, default=1, help="processes that answer; several only read")
     made.add_argument("--create-in", metavar="FOLDER", type=Path, help="where requests may create collections")
     made.add_argument("--follow", type=float, default=0.0, metavar="SECONDS", help="look for what others have written")
+    made.add_argument("--index", action="store_true", help="answer from files through indexes, kept beside them")
     made.add_argument("--no-compaction", action="store_true", help="leave stores as they are, however many parts")
     made.add_argument("--review", type=int, default=0, help="keep so many doubtful answers, with queries, in memory")
     made.add_argument("--watch", type=int, default=0, help="keep so many of the last queries, to see what has moved")
@@ -33,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
             watch=max(0, chosen.watch),
             follow_seconds=max(0.0, chosen.follow),
             create_in=chosen.create_in,
+            index=chosen.index,
             compact_seconds=0.0 if chosen.no_compaction else Options.compact_seconds,
         )
         run(chosen.paths, host=chosen.host, port=chosen.port, options=options, workers=chosen.workers)

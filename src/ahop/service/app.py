@@ -29,10 +29,12 @@ def create_app(collections: Mapping[str, Collection | str | Path], options: Opti
         collections: by name: a `Collection`, or the path of a memory's file or of a store.
         options: keys and limits; default no key, which is for the loopback alone.
     """
+    chosen = options or Options()
     opened = {
-        name: each if isinstance(each, Collection) else Collection(name, each) for name, each in collections.items()
+        name: each if isinstance(each, Collection) else Collection(name, each, index=chosen.index)
+        for name, each in collections.items()
     }
-    shared = Shared(opened, options or Options())
+    shared = Shared(opened, chosen)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -40,10 +40,10 @@ class Cost:
         self.overhead, self.each, self.scale = overhead, each, 1.0
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> "Cost":
+    def of(cls, snapshot: Snapshot, k: int = 1) -> "Cost":
         queries = snapshot.memory.patterns[:1].expand(MEASURED, -1).contiguous()
         one, several = (
-            min(_seconds(lambda count=count: snapshot.recall(queries[:count], 1)) for _ in range(2))  # type: ignore[misc]
+            min(_seconds(lambda count=count: snapshot.recall(queries[:count], k)) for _ in range(2))  # type: ignore[misc]
             for count in (1, MEASURED)
         )
         each = max(several - one, 0.1 * several) / (MEASURED - 1)
@@ -94,10 +94,15 @@ class Job:
         return self.cost.seconds(self.left, self.share)
 
     @property
+    def overhead(self) -> float:
+        """Seconds of a turn beside its queries."""
+        return self.cost.scale * self.cost.overhead
+
+    @property
     def kind(self) -> tuple[Any, ...]:
         """What jobs that are answered together have in common."""
         is_alone = self.same is not None
-        k = None if self.snapshot.memory.model.weighs_by_mass else self.k
+        k = self.snapshot.uses_index(self.k) if self.snapshot.memory.model.weighs_by_mass else self.k
         return id(self.snapshot), self.name, self.groups is None, self.patterns, k, id(self) if is_alone else None
 
 
@@ -122,7 +127,9 @@ class Worker:
         """Seconds that a job which takes `own` would wait: others get as much time as it takes, and one turn more."""
         longest = own + self._options.slice_seconds
         with self._changed:
-            queued = sum(min(job.seconds_left, longest) for job in self._jobs)
+            queued = sum(min(job.seconds_left - job.overhead, longest) for job in self._jobs)
+            # Jobs of one kind are answered together: what a turn takes by itself is taken once.
+            queued += sum({job.kind: job.overhead for job in self._jobs}.values())
         return max(0.0, self._busy_until - time.monotonic()) + queued
 
     def check_free(self, own: float = 0.0) -> None:
@@ -167,7 +174,7 @@ class Worker:
             return []
         first, taken, room = self._jobs[0], list[tuple[Job, int]](), MOST_TOGETHER
         each = max(1e-9, first.cost.scale * first.cost.each * first.share)
-        room = min(room, max(1, int((self._options.slice_seconds - first.cost.scale * first.cost.overhead) / each)))
+        room = min(room, max(1, int((self._options.slice_seconds - first.overhead) / each)))
         if first.same is not None:
             room = len(first.queries)  # what queries of one origin say is added: all of them at once
         others = deque[Job]()

@@ -1,5 +1,6 @@
 """What a service answers from: a file of a memory, or a store."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
@@ -16,6 +17,7 @@ from ahop.model import Model
 from ahop.saving.load import load as read_memory
 from ahop.saving.load import model_from_bytes, model_to_bytes
 from ahop.service.batching import Cost
+from ahop.service.indexed import kept_index
 from ahop.service.snapshot import Snapshot
 from ahop.similarities import EuclideanSimilarity
 from ahop.stores.create import create_store
@@ -82,12 +84,12 @@ def _in_use(number: int) -> bytes:
 
 @final
 class FileSource:
-    """A file that `memory.save` wrote. It is never changed: other models are kept in a folder beside it."""
+    """A file that `memory.save` wrote. It is never changed: models and indexes are kept in a folder beside it."""
 
     kind = "file"
 
-    def __init__(self, path: Path, state: Path) -> None:
-        self._memory, self._state = read_memory(path), state
+    def __init__(self, path: Path, state: Path, index: bool = False) -> None:
+        self._memory, self._state, self._index = read_memory(path), state, index
         self._base = digest(model_to_bytes(self._memory.model))[:16]
         self._ids = torch.arange(len(self._memory))
 
@@ -109,6 +111,7 @@ class FileSource:
         self._remember(number)
         for each in self._numbers()[1:-KEPT]:
             self._file(each).unlink(missing_ok=True)
+            self._index_file(each).unlink(missing_ok=True)
         return self._with(model, number)
 
     def versions(self, old: Snapshot) -> list[ModelVersion]:
@@ -139,7 +142,8 @@ class FileSource:
         memory = over(model, self._memory.patterns)
         memory.log_prior, memory.labels = self._memory.log_prior, self._memory.labels
         memory.dimensions = self._memory.dimensions
-        return Snapshot(memory, self._ids, {}, number)
+        index = kept_index(memory, self._index_file(number)) if self._index else None
+        return Snapshot(memory, self._ids, {}, number, index)
 
     def _model(self, number: int) -> Model:
         if number == 1:
@@ -170,6 +174,9 @@ class FileSource:
 
     def _file(self, number: int) -> Path:
         return self._state / f"{number}-{self._base}.model"
+
+    def _index_file(self, number: int) -> Path:
+        return self._state / f"{number}-{self._base}.index"
 
     def _refusal(self) -> UnsupportedError:
         return UnsupportedError(
@@ -264,9 +271,10 @@ class Collection:
     Args:
         path: a file of a memory, the folder of a store, or the address of one in an object store.
         state: where feedback and models are kept; default beside the path. None in an object store: in memory only.
+        index: answer few of many patterns through an index, which is kept with the state. Files of memories have one.
     """
 
-    def __init__(self, name: str, path: str | Path, state: Path | None = None) -> None:
+    def __init__(self, name: str, path: str | Path, state: Path | None = None, index: bool = False) -> None:
         self.name, self.path = name, str(path)
         is_remote = "://" in self.path
         beside = None if is_remote else Path(f"{self.path.rstrip('/')}.service")
@@ -274,12 +282,28 @@ class Collection:
         if not is_remote and not Path(self.path).exists():
             raise DataNotFoundError(f"There is no file and no folder `{self.path}` to serve.")
         is_file = not is_remote and Path(self.path).is_file()
+        if index and not is_file:
+            raise UnsupportedError(
+                f"`{self.path}` is a store, whose patterns come and go: an index is kept of files alone. Leave `index` "
+                "out, or serve the file of a memory."
+            )
         self.source: Source = (
-            FileSource(Path(self.path), self.state or Path(".")) if is_file else StoreSource(self.path)
+            FileSource(Path(self.path), self.state or Path("."), index) if is_file else StoreSource(self.path)
         )
         self._lock = RLock()
         self.snapshot = self.source.snapshot()
         self.cost = Cost.of(self.snapshot)
+        found = self.snapshot.index
+        if index and found is None:
+            raise UnsupportedError(
+                f"No index of `{self.path}` finds what an exact search finds, or its similarity does not say how "
+                "queries are damaged. Leave `index` out, or fit a similarity that does, such as a mixture."
+            )
+        self.exact_cost = self.cost if found is None else Cost.of(self.snapshot, found.candidates)
+
+    def cost_of(self, snapshot: Snapshot, k: int, same: Sequence[object] | None) -> Cost:
+        """What such a question takes, through the index or not."""
+        return self.cost if snapshot.uses_index(k, same) else self.exact_cost
 
     def add(self, patterns: Tensor, ids: list[int] | None, metadata: Any) -> tuple[Snapshot, list[int]]:
         with self._lock:

@@ -48,7 +48,7 @@ class Limits:
     answer_seconds: float = 30.0
     connections: int = 1024
     waiting: int = 256
-    wait_seconds: float = 0.05
+    wait_seconds: float = 0.02
     work_seconds: float = 20.0
     pairs: int = 10_000
     fit_seconds: float = 3600.0
@@ -72,6 +72,7 @@ class Options:
         follow_seconds: how often to look for what others have written; 0 for only when `refresh` is asked for.
         compact_seconds: how often to look for stores with many parts or removed rows, and to compact them; 0 for never.
         create_in: a folder in which requests may create collections; the stores that are there are served too.
+        index: answer through indexes where few of a file's patterns are asked for; made at the first start, and kept.
         is_read_only: nothing can be changed by requests.
     """
 
@@ -87,4 +88,5 @@ class Options:
     follow_seconds: float = 0.0
     compact_seconds: float = 600.0
     create_in: Path | None = None
+    index: bool = False
     is_read_only: bool = False

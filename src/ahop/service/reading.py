@@ -84,6 +84,7 @@ class Reading:
             "columns": {each: column.kind.__name__ for each, column in snapshot.columns.columns.items()},
             "groups": memory.model.group_names[:1000],
             "tells_unknown": memory.detector is not None,
+            "index": None if snapshot.index is None else snapshot.index.engine.settings()["kind"],
             "report": None if memory.report is None else str(memory.report),
             "pairs": len(self.shared.feedback[name]),
             "bytes": bytes_of(snapshot),

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from ahop._checks import check_count
 from ahop.errors import AhopError, InvalidValueError, UnavailableError
 from ahop.service.app import create_app
-from ahop.service.collection import ENDING, NAME, Collection
+from ahop.service.collection import ENDING, NAME
 from ahop.service.keys import Key, read_keys, refuse_open
 from ahop.service.logs import log, to_stderr
 from ahop.service.metrics import counted_together
@@ -85,6 +85,8 @@ def run(
     if count > 1 and (chosen.review or chosen.watch or chosen.create_in is not None):
         words = "leave `review`, `watch` and `create_in` out, or take one worker."
         raise InvalidValueError(f"Several workers only read, and share nothing: {words}")
+    if chosen.index and chosen.create_in is not None:
+        raise InvalidValueError("Collections that requests create are stores, which have no index: leave `index` out.")
     found = named(paths, chosen.create_in)
     to_stderr()
     with _bound(host, port) as listening:
@@ -102,7 +104,7 @@ def _serve(listening: socket.socket, paths: Mapping[str, str], options: Options)
     """Answer at this socket until a signal comes."""
     sys.setswitchinterval(SWITCH_SECONDS)
     logging.getLogger("asyncio").setLevel(logging.ERROR)
-    app = create_app({name: Collection(name, path) for name, path in paths.items()}, options)
+    app = create_app(dict(paths), options)
     limits = options.limits
     config = uvicorn.Config(
         app,

@@ -140,7 +140,7 @@ class Shared:
         queries = asked.queries.to(snapshot.memory.patterns)
         job = Job(
             snapshot,
-            collection.cost,
+            collection.cost_of(snapshot, asked.k, asked.same),
             queries,
             asked.k,
             rows,

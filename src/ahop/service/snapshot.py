@@ -13,6 +13,7 @@ from ahop._derived import keep_derived
 from ahop._files import digest
 from ahop._labels import numbers_of_entries
 from ahop.explanation import Compared, Explanation, explain
+from ahop.indexes.reranking import Index
 from ahop.kernels.packing import keep_packed
 from ahop.memory import AssociativeMemory
 from ahop.ranking import posterior_of
@@ -20,6 +21,8 @@ from ahop.recaller import Recall, labels_at
 from ahop.scoring import rank, rank_together, without_floor
 from ahop.service.columns import Columns
 
+# Through an index only so many of its candidates are answered: the last of them are not sure to be the next best.
+SHARE = 0.25
 # Filters whose rows are remembered, and how many rows of all of them.
 REMEMBERED, REMEMBERED_ROWS = 64, 2**22
 
@@ -33,10 +36,18 @@ class Snapshot:
         ids: (n,) the number of each row, by which answers name it.
         columns: what is known of each row.
         version: of the model and the rows.
+        index: of the memory, which brings the candidates where few answers are asked for.
     """
 
-    def __init__(self, memory: AssociativeMemory, ids: Tensor, columns: Mapping[str, list[Any]], version: int) -> None:
-        self.memory, self.ids, self.version = memory, ids, version
+    def __init__(
+        self,
+        memory: AssociativeMemory,
+        ids: Tensor,
+        columns: Mapping[str, list[Any]],
+        version: int,
+        index: Index | None = None,
+    ) -> None:
+        self.memory, self.ids, self.version, self.index = memory, ids, version, index
         known = {"id": ids.tolist(), **columns}
         if memory.labels is not None and "label" not in known:
             known["label"] = memory.labels.tolist()
@@ -84,6 +95,10 @@ class Snapshot:
             self._row_of = {each: row for row, each in enumerate(self.ids.tolist())}
         return self._row_of.get(number)
 
+    def uses_index(self, k: int, same: Sequence[object] | None = None) -> bool:
+        """Whether the index answers such a question; else every row is scored."""
+        return self.index is not None and same is None and k <= SHARE * self.index.candidates
+
     @torch.no_grad()
     def recall(
         self,
@@ -97,7 +112,11 @@ class Snapshot:
         """As a memory recalls; `indices` are rows, and patterns are looked up only if they are asked for."""
         memory, k = self.memory, min(k, len(self))
         model, prior = memory.model, memory.log_prior
-        if same is None:
+        if self.index is not None and self.uses_index(k, same):
+            searched = self.index.search(queries, self.index.candidates, where=rows, groups=groups)
+            posterior, unknown = posterior_of(searched, model, k)
+            ranked = searched.best(k)
+        elif same is None:
             ranked = rank(model, self._stored, queries, k, groups=groups, rows=rows, log_prior=prior)
             posterior, unknown = posterior_of(ranked, model, k)
         else:
