@@ -1,15 +1,13 @@
-"""A service under load: the rate that it holds, how quickly it refuses, and what hostile connections cost others."""
+"""A service under load, exact and by an index: the rate that it holds, how it refuses, what slow connections cost."""
 
 import asyncio
 import json
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,6 +17,7 @@ import psutil
 import torch
 
 import ahop
+from ahop.service.testing import Running, running
 from benchmarks._workers import killed
 
 COUNT, DIMENSIONS, K = 20_000, 520, 5
@@ -30,6 +29,8 @@ SLOW_SOCKETS = 400
 # Throughput is measured with so many queries in a request, by so many that ask at a time.
 BATCH, CLIENTS, TURNS = 8, 2, 3
 SMALL_REQUEST = 34_000
+# Queries whose first answer is compared with that of the memory.
+AGREEING = 64
 
 
 def measure(full: bool) -> dict[str, object]:
@@ -37,26 +38,54 @@ def measure(full: bool) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         memory, queries = fitted(folder / "wifi.ahop")
-        with served(folder / "wifi.ahop") as (process, port, start_s):
-            alone, service = throughputs(memory, queries, port, folder, seconds / TURNS)
-            held = {"rate": 0, **ask(port, folder, rate=RATES[0], seconds=seconds)}
-            for rate in RATES:
-                found = ask(port, folder, rate=rate, seconds=seconds)
-                if found["p99_ms"] > MOST_MS or found["rejected"]:
-                    break
-                held = {"rate": rate, **found}
-            before = psutil.Process(process).memory_info().rss
-            too_much = max(OVERLOAD * held["rate"], 2 * service)
-            crowd = ask(port, folder, rate=too_much, seconds=seconds)
-            slow = with_slow_sockets(port, folder, max(RATES[0], held["rate"]), seconds)
-            memory_ratio = psutil.Process(process).memory_info().rss / before
-            amplification = largest_answer(port)
-        with served(folder / "wifi.ahop", "--workers", "2") as (process, port, _):
+        exact = measured(memory, queries, folder, seconds)
+        indexed = measured(memory, queries, folder, seconds, "--index")
+        torch_s = seconds_of_torch()
+        with running(folder, str(folder / "wifi.ahop"), threads=None) as service:
+            service.ask("GET", "/readyz")
+            start_s = service.start_seconds - torch_s
+            amplification = largest_answer(service)
+        with running(folder, str(folder / "wifi.ahop"), "--workers", "2", threads=None) as service:
             one = json.loads((folder / "one.json").read_text())[0].encode()
-            loss = killed(process, port, folder / "log", one, trials=10 if full else 3)
+            loss = killed(service.process.pid, service.port, service.log, one, trials=10 if full else 3)
     return {
         "patterns": COUNT,
         "dimensions": DIMENSIONS,
+        **{f"exact_{name}": value for name, value in exact.items()},
+        **{f"index_{name}": value for name, value in indexed.items()},
+        "start_s": round(start_s, 2),
+        "amplification_mb": round(amplification / 2**20, 3),
+        "worker_killed_back_s": loss["back_s"],
+        "worker_killed_replaced_s": loss["replaced_s"],
+        "worker_killed_wrong_answers": loss["wrong"],
+    }
+
+
+def measured(
+    memory: ahop.AssociativeMemory, queries: torch.Tensor, folder: Path, seconds: float, *arguments: str
+) -> dict[str, object]:
+    """The rate that a service holds, then five times as much, then slow sockets beside it."""
+    with running(folder, str(folder / "wifi.ahop"), *arguments, threads=None) as made:
+        port, process = made.port, made.process.pid
+        alone, service = throughputs(memory, queries, port, folder, seconds / TURNS)
+        held = {"rate": 0, **ask(port, folder, rate=RATES[0], seconds=seconds)}
+        for rate in RATES:
+            found = ask(port, folder, rate=rate, seconds=seconds)
+            if found["p99_ms"] > MOST_MS or found["rejected"]:
+                break
+            held = {"rate": rate, **found}
+        before = psutil.Process(process).memory_info().rss
+        too_much = max(OVERLOAD * held["rate"], 2 * service)
+        crowd = ask(port, folder, rate=too_much, seconds=seconds)
+        slow = with_slow_sockets(port, folder, max(RATES[0], held["rate"]), seconds)
+        memory_ratio = psutil.Process(process).memory_info().rss / before
+        rows = queries[:AGREEING].tolist()
+        answered = [
+            made.recall("wifi", queries=rows[start : start + BATCH])["ids"] for start in range(0, AGREEING, BATCH)
+        ]
+    first = torch.tensor(answered).flatten()
+    return {
+        "agrees": round(float((first == memory.recall(queries[:AGREEING]).indices[:, 0]).double().mean()), 4),
         "rate": held["rate"],
         "p50_ms": held["p50_ms"],
         "p99_ms": held["p99_ms"],
@@ -69,14 +98,9 @@ def measure(full: bool) -> dict[str, object]:
         "queries_a_second_in_process": round(alone, 1),
         "queries_a_second_service": round(service, 1),
         "throughput_ratio": round(service / alone, 3),
-        "start_s": round(start_s, 2),
         "slow_sockets_ok": slow["errors"] == 0 and slow["answered"] > 0,
         "slow_sockets_p99_ms": slow["p99_ms"],
-        "amplification_mb": round(amplification / 2**20, 3),
         "memory_ratio_after_overload": round(memory_ratio, 3),
-        "worker_killed_back_s": loss["back_s"],
-        "worker_killed_replaced_s": loss["replaced_s"],
-        "worker_killed_wrong_answers": loss["wrong"],
     }
 
 
@@ -117,28 +141,11 @@ def throughput_of(memory: ahop.AssociativeMemory, queries: torch.Tensor, seconds
     return done / (time.monotonic() - started)
 
 
-@contextmanager
-def served(path: Path, *arguments: str) -> Iterator[tuple[int, int, float]]:
-    """A service in a process of its own: process, port, and seconds until it answered, beyond importing torch."""
+def seconds_of_torch() -> float:
+    """What importing torch takes, which is none of ours."""
     started = time.monotonic()
     subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    torch_s = time.monotonic() - started
-    log = path.parent / "log"
-    started = time.monotonic()
-    with log.open("wb") as lines:
-        command = [sys.executable, "-m", "ahop.service", "--port", "0", str(path), *arguments]
-        process = subprocess.Popen(command, stderr=lines)
-    try:
-        while '"listening"' not in log.read_text("utf-8"):
-            if process.poll() is not None:
-                raise RuntimeError(log.read_text("utf-8"))
-            time.sleep(0.02)
-        port = int(json.loads(log.read_text("utf-8").splitlines()[0])["port"])
-        exchange(port, b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        yield process.pid, port, time.monotonic() - started - torch_s
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
+    return time.monotonic() - started
 
 
 def ask(port: int, folder: Path, rate: float, seconds: float) -> dict[str, Any]:
@@ -158,7 +165,7 @@ def with_slow_sockets(port: int, folder: Path, rate: float, seconds: float) -> d
         return ask(port, folder, rate, seconds)
 
 
-def largest_answer(port: int) -> int:
+def largest_answer(service: Running) -> int:
     """Bytes that come back for a small request that asks for as much as it can."""
     row = ",".join(["0"] * DIMENSIONS)
     queries = ",".join([f"[{row}]"] * (SMALL_REQUEST // (2 * DIMENSIONS + 2)))
@@ -166,7 +173,7 @@ def largest_answer(port: int) -> int:
     for k in (10, 100, 1000):
         for patterns in ("true", "false"):
             body = f'{{"queries": [{queries}], "k": {k}, "patterns": {patterns}}}'.encode()
-            largest = max(largest, len(exchange(port, message(body))))
+            largest = max(largest, len(service.raw(message(body), 60.0)))
     return largest
 
 
@@ -175,15 +182,6 @@ def message(body: bytes) -> bytes:
         f"POST /collections/wifi/recall HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(body)}"
     )
     return head.encode() + b"\r\n\r\n" + body
-
-
-def exchange(port: int, sent: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as made:
-        made.sendall(sent)
-        received = b""
-        while chunk := made.recv(2**16):
-            received += chunk
-        return received
 
 
 async def load(port: int, bodies: list[str], rate: float, seconds: float) -> dict[str, Any]:

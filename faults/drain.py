@@ -6,8 +6,9 @@ import time
 from http.client import HTTPException
 from pathlib import Path
 
+from ahop.service.testing import Running
 from faults.campaign import CRASHES, DROPPED, Campaign, Tally
-from faults.services import QUESTION, Service, running
+from faults.services import QUESTION, running
 
 ASKING = 3
 
@@ -37,7 +38,7 @@ def chunk(number: int, folder: Path) -> Tally:
     return tally
 
 
-def _ask(service: Service, answered: list[int]) -> None:
+def _ask(service: Running, answered: list[int]) -> None:
     """One question after the other, until nobody takes them."""
     body = json.dumps(QUESTION).encode()
     while True:

@@ -6,10 +6,11 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from ahop.service.testing import Running
 from faults.campaign import CRASHES, SERVER_ERRORS, UNANSWERED, Campaign, Tally
 from faults.formats import PAIRS, RECALL
 from faults.mutations import TOKENS, bent_bytes, bent_json, to_json
-from faults.services import Service, running, shown
+from faults.services import answers, running, shown
 
 REQUESTS, BATCH = 500, 50  # of a chunk, between two right ones
 BODIES: dict[str, Any] = {
@@ -49,7 +50,7 @@ def chunk(number: int, folder: Path) -> Tally:
             tally.counts["answered" if status else "closed"] += 1
             if status and status[0].startswith(b"5"):
                 tally.bad(SERVER_ERRORS, f"chunk {number}, {place}: {shown(sent)} -> {shown(answer)}")
-            if place % BATCH == BATCH - 1 and not service.answers():
+            if place % BATCH == BATCH - 1 and not answers(service):
                 tally.bad(UNANSWERED, f"chunk {number}, {place}")
         if service.process.poll() is not None or service.failures():
             tally.bad(CRASHES, f"chunk {number}: {service.process.poll()} {service.failures()[:1]}")
@@ -78,7 +79,7 @@ def _request(chance: random.Random) -> bytes:
     return head + body
 
 
-def _sent(service: Service, sent: bytes) -> bytes:
+def _sent(service: Running, sent: bytes) -> bytes:
     """What comes back; for a moment only where the service waits for more than was sent."""
     head, _, body = sent.partition(b"\r\n\r\n")
     is_whole = f"Content-Length: {len(body)}".encode() in head.split(b"\r\n")

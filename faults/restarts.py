@@ -7,8 +7,9 @@ import time
 from http.client import HTTPException
 from pathlib import Path
 
+from ahop.service.testing import Running
 from faults.campaign import LOST, PHANTOM, UNANSWERED, Campaign, Tally
-from faults.services import Service, running
+from faults.services import answers, running
 
 KILLS = 5  # of a chunk, on the same files
 
@@ -33,7 +34,7 @@ def chunk(number: int, folder: Path) -> Tally:
             tally.most("seconds_to_answer", round(time.monotonic() - started, 2))
             tally.trials += 1
             words = f"chunk {number}, {trial}"
-            if not service.answers():
+            if not answers(service):
                 tally.bad(UNANSWERED, words)
             found = _count(service, "rooms", "ahop_pairs"), _count(service, "phones", "ahop_patterns")
         wanted = pairs + len(told), rows + len(added)
@@ -48,27 +49,27 @@ def chunk(number: int, folder: Path) -> Tally:
     return tally
 
 
-def _tell(service: Service, told: list[int]) -> None:
+def _tell(service: Running, told: list[int]) -> None:
     body = json.dumps({"queries": [[0.1, None, 0.3, 0.9]], "ids": [17]}).encode()
     _repeat(service, "/collections/rooms/pairs", body, told)
 
 
-def _add(service: Service, added: list[int]) -> None:
+def _add(service: Running, added: list[int]) -> None:
     body = json.dumps({"patterns": [[0.5, 0.5, 0.5, 0.5]], "metadata": {"floor": [1]}}).encode()
     _repeat(service, "/collections/phones/add", body, added)
 
 
-def _repeat(service: Service, path: str, body: bytes, acknowledged: list[int]) -> None:
+def _repeat(service: Running, path: str, body: bytes, acknowledged: list[int]) -> None:
     while True:
         try:
-            status, _ = service.ask("POST", path, body)
+            status, _, _ = service.ask("POST", path, body)
         except (OSError, HTTPException):
             return
         if status == 201:
             acknowledged.append(status)
 
 
-def _count(service: Service, collection: str, name: str) -> int:
+def _count(service: Running, collection: str, name: str) -> int:
     lines = service.ask("GET", "/metrics")[1].decode().splitlines()
     return next(int(float(each.split()[-1])) for each in lines if each.startswith(f'{name}{{collection="{collection}"'))
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from faults.campaign import CRASHES, SERVER_ERRORS, UNANSWERED, Campaign, Tally
-from faults.services import running
+from faults.services import answers, running
 
 EXAMPLES = 60  # of each route and phase, in a chunk
 GENERATED = re.compile(r"(\d+) generated")
@@ -25,7 +25,7 @@ def chunk(number: int, folder: Path) -> Tally:
         tally.trials = int(found[1]) if found else 0
         if done.returncode != 0:
             tally.bad(SERVER_ERRORS, f"seed {number}: {done.stdout[-1500:]} {done.stderr[-500:]}")
-        if not service.answers():
+        if not answers(service):
             tally.bad(UNANSWERED, f"seed {number}")
         if service.process.poll() is not None or service.failures():
             tally.bad(CRASHES, f"seed {number}: {service.process.poll()} {service.failures()[:1]}")

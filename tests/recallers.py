@@ -20,7 +20,6 @@ from ahop.estimators import AssociativeRetriever, CorruptionModel
 from ahop.indexes import FaissEngine, Index, PgVectorEngine
 from ahop.indexes.reranking import lifted
 from tests import postgres
-from tests.services import running
 
 COUNT, DIMENSIONS = 400, 8
 COLORS = ("red", "green", "blue", "black")
@@ -135,6 +134,8 @@ def _over_http(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
 
 @contextmanager
 def _service(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
+    from ahop.service.testing import running
+
     _store_of(memory, folder)
     with running(folder, str(folder / "store")) as service, Client(service.url) as client:
         yield client

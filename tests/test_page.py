@@ -13,6 +13,8 @@ import ahop
 from ahop.errors import DataNotFoundError
 
 pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
 pytest.importorskip("selenium")
 
 from PIL import Image
@@ -21,7 +23,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.services import Running, running
+from ahop.service.testing import Running, running
 
 COUNT, SECONDS = 120, 60
 FLAGS = (

@@ -12,7 +12,6 @@ import pytest
 import ahop
 from tests.console import run_page
 from tests.readme import README, agrees, main, python_blocks
-from tests.services import running
 
 SCRIPT = Path(__file__).with_name("readme.py")
 
@@ -33,6 +32,8 @@ def test_every_command_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_request_of_the_readme_is_answered(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("needs curl")
+    from ahop.service.testing import running
+
     building = ahop.datasets.Building()
     memory = ahop.AssociativeMemory(building.values, ahop.EuclideanSimilarity(), labels=building.names)
     memory.save(tmp_path / "rooms.ahop")

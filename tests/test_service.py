@@ -36,9 +36,9 @@ from ahop.service.keys import key_of, refuse_open
 from ahop.service.refit import Refits
 from ahop.service.server import named
 from ahop.service.snapshot import Snapshot
+from ahop.service.testing import Running, running
 from tests.readme import python_blocks, run_block
 from tests.recallers import colors, fitted, rows_of
-from tests.services import Running, running
 
 SECRET, OTHER, NARROW = "s" * 30, "o" * 30, "n" * 30
 

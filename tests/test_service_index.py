@@ -15,7 +15,7 @@ pytest.importorskip("faiss")
 pytest.importorskip("lance")
 
 from ahop.service import Collection, Options, run
-from tests.services import running
+from ahop.service.testing import running
 
 ROWS, DIMENSIONS = 2000, 12
 

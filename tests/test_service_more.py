@@ -29,8 +29,8 @@ pytest.importorskip("lance")
 
 from ahop.service import Collection, Options, create_app, run
 from ahop.service.collection import MOST_FRAGMENTS
+from ahop.service.testing import Running, running
 from tests.recallers import fitted
-from tests.services import Running, running
 
 
 @pytest.fixture(scope="module")
