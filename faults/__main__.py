@@ -15,11 +15,37 @@ if __name__ == "__main__":
 import torch
 from tqdm.auto import tqdm
 
-from faults import commit_steps, disk_errors, drain, flips, fuzz, kills, power_loss, requests, restarts, routes, schema
+from faults import (
+    commit_steps,
+    disk_errors,
+    drain,
+    flips,
+    fuzz,
+    kills,
+    power_loss,
+    requests,
+    restarts,
+    routes,
+    schema,
+    tenants,
+)
 from faults.campaign import Campaign
 from faults.ledger import Ledger
 
-MODULES = (kills, commit_steps, power_loss, disk_errors, flips, fuzz, requests, schema, routes, drain, restarts)
+MODULES = (
+    kills,
+    commit_steps,
+    power_loss,
+    disk_errors,
+    flips,
+    fuzz,
+    requests,
+    schema,
+    routes,
+    tenants,
+    drain,
+    restarts,
+)
 CAMPAIGNS: dict[str, Campaign] = {each.CAMPAIGN.name: each.CAMPAIGN for each in MODULES}
 
 

@@ -10,6 +10,7 @@ LOST, PHANTOM, WRONG = "acknowledged_lost", "phantom", "silently_wrong"
 NOT_OPENED, UNTYPED, CRASHES, HANGS = "failed_to_open", "untyped_errors", "crashes", "hangs"
 UNANSWERED, DROPPED, OPEN_ROUTES = "unanswered", "dropped", "open_routes"
 SERVER_ERRORS, OVER_MEMORY = "server_errors", "over_memory"
+LEAKED, WRITTEN = "seen_by_others", "changed_by_others"
 
 
 @dataclass
