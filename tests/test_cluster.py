@@ -22,11 +22,11 @@ from torch.testing import assert_close
 import ahop
 from ahop import _optional
 from ahop.cluster import LocalCluster, ShardOptions, connect, recall_dataset
+from ahop.cluster.client import MOST_QUERIES
 from ahop.cluster.messages import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
 from ahop.cluster.query_table import QueryTable
 from ahop.cluster.ray_access import refuse_open_ray
 from ahop.cluster.replicas import ReplicaSet
-from ahop.cluster.request import MOST_QUERIES, read_request
 from ahop.cluster.spec import read_shard, shard_specs
 from ahop.errors import (
     AhopError,
@@ -344,11 +344,22 @@ def test_a_job_that_is_killed_goes_on_and_loses_and_doubles_nothing(store: Store
 GOOD = {"queries": [[0.5, None, -1, 0, 1e300, 2**200, 0.25, 0]], "k": 3, "where": {"floor": [1, 2]}}
 
 
+def read_request(body: bytes, dimensions: int) -> Any:
+    """What a cluster reads a request by: the reader of the service."""
+    pytest.importorskip("fastapi")
+    pytest.importorskip("prometheus_client")
+    from ahop.cluster.ingress import FIELDS
+    from ahop.service import Limits
+    from ahop.service.request import read_json, recall_request
+
+    return recall_request(read_json(body, FIELDS), dimensions, Limits())
+
+
 def test_a_request_is_read() -> None:
     question = read_request(json.dumps(GOOD).encode(), 8)
     assert question.queries.shape == (1, 8)
-    assert np.isnan(question.queries[0, 1])
-    assert np.isfinite(question.queries[0, 2:]).all()
+    assert question.queries[0, 1].isnan()
+    assert question.queries[0, 2:].isfinite().all()
     assert (question.k, question.where) == (3, {"floor": [1, 2]})
     assert read_request(b'{"queries": []}', 8).queries.shape == (0, 8)
 

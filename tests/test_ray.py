@@ -20,7 +20,7 @@ import torch
 
 import ahop
 from ahop import _optional
-from ahop.cluster import Cluster, LocalCluster, Service, Timeouts, connect, recall_dataset, serve
+from ahop.cluster import Cluster, HttpClient, LocalCluster, Service, Timeouts, connect, recall_dataset, serve
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
 from ahop.stores import Store, create_store
 from tests.postgres import free_port
@@ -240,6 +240,24 @@ def ask(url: str, body: bytes | None, **headers: str) -> tuple[int, Any, dict[st
             return answer.status, json.loads(answer.read()), dict(answer.headers)
     except HTTPError as error:
         return error.code, json.loads(error.read()), dict(error.headers)
+
+
+def test_keys_are_asked_for(store: Store, a_ray: None, cluster: Cluster, queries: torch.Tensor) -> None:
+    from ahop.service import Key
+
+    secret, other, port = "s" * 30, "o" * 30, free_port()
+    with pytest.raises(InvalidValueError, match="there is no key"):
+        serve(store.at(1), 1, cpus=0.25, host="0.0.0.0", port=port)
+    with pytest.raises(InvalidValueError, match="filter"):
+        serve(store.at(1), 1, cpus=0.25, port=port, keys=[Key.of(secret, where={"floor": 1})])
+    keys = [Key.of(secret, collections=("ahop",)), Key.of(other, collections=("elsewhere",))]
+    with serve(store.at(1), 1, cpus=0.25, port=port, keys=keys) as started:
+        for path, body in (("/recall", b'{"queries": []}'), ("/health", None), ("/nothing", None)):
+            assert ask(started.url + path, body)[0] == 401
+            assert ask(started.url + path, body, Authorization="Bearer wrong")[0] == 401
+            assert ask(started.url + path, body, Authorization=f"Bearer {other}")[0] == 404
+        found = HttpClient(started.url, key=secret).recall(queries[:3], 2)
+        assert torch.equal(found.indices, store.at(1).recall(queries[:3], 2).indices)
 
 
 def test_recall_is_answered_over_http(service: Service, store: Store, queries: torch.Tensor) -> None:

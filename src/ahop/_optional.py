@@ -68,11 +68,6 @@ def ray_serve() -> ModuleType:
     return _module("ray.serve", "ray[serve]", "cluster")
 
 
-def starlette_responses() -> ModuleType:
-    """`starlette.responses`, which comes with `ray.serve`."""
-    return _module("starlette.responses", "ray[serve]", "cluster")
-
-
 def pandas() -> ModuleType:
     """`pandas`, for tables with names and categories."""
     return _module("pandas", "pandas", "datasets")

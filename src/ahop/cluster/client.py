@@ -12,9 +12,11 @@ from torch import Tensor
 
 from ahop._checks import as_group_names, as_queries, check_count
 from ahop._typing import Entries, Kind, Queries
-from ahop.cluster.request import MOST_ANSWERS, MOST_NUMBERS, MOST_QUERIES
 from ahop.errors import FileFormatError, InvalidValueError, UnavailableError
 from ahop.recaller import Recall, in_kind_of, joined, refuse_same
+
+# What a service takes: queries of a request, answers to each, and numbers of patterns in one answer.
+MOST_QUERIES, MOST_ANSWERS, MOST_NUMBERS = 1024, 1000, 2**20
 
 
 @final
@@ -24,10 +26,14 @@ class HttpClient:
     Args:
         url: where it answers, such as `http://127.0.0.1:8000`.
         timeout: seconds to wait for an answer.
+        key: the secret of a key, if the service asks for one.
     """
 
-    def __init__(self, url: str, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, timeout: float = 30.0, key: str | None = None) -> None:
         self.url, self.timeout = url.rstrip("/"), timeout
+        self._headers = {"Content-Type": "application/json"}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {key}"
         if not self.url.startswith(("http://", "https://")):
             raise InvalidValueError(f"`url` must begin with http:// or https://; got {url!r}.")
         facts = self._ask("/health", None)
@@ -85,7 +91,7 @@ class HttpClient:
 
     def _ask(self, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
         content = None if body is None else json.dumps(body).encode()
-        request = Request(self.url + path, content, {"Content-Type": "application/json"})
+        request = Request(self.url + path, content, self._headers)
         try:
             with urlopen(request, timeout=self.timeout) as response:  # nosec B310 # it begins with http, which was checked
                 answer = json.loads(response.read())

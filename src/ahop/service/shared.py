@@ -12,7 +12,8 @@ from torch import Tensor
 from ahop.errors import UnavailableError
 from ahop.recaller import Recall
 from ahop.service.answers import RefusedError
-from ahop.service.batching import BusyError, Job, Worker
+from ahop.service.batching import Job, Worker
+from ahop.service.body import read_body
 from ahop.service.collection import Collection
 from ahop.service.feedback import Feedback, Review
 from ahop.service.gate import Held, told_of
@@ -27,8 +28,6 @@ from ahop.service.upkeep import Upkeep
 from ahop.service.watched import Watched
 
 Result = TypeVar("Result")
-# How many times too large a body may be for its sender to hear so.
-HEARD = 4
 # Turns that queries of one origin may take.
 TURNS = 20
 
@@ -98,34 +97,7 @@ class Shared:
         return collection, body
 
     async def body(self, request: Request) -> bytes:
-        """All of it. One that is too large is not kept, but taken for a while: who still sends cannot hear."""
-        most, body, taken, told = self.limits.body_bytes, bytearray(), 0, told_of(request)
-        try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                async for chunk in request.stream():
-                    taken += len(chunk)
-                    if taken <= most:
-                        body += chunk
-                        self.held.bytes += len(chunk)
-                        told.held_bytes += len(chunk)
-                    if taken > HEARD * most or self.held.bytes > self.limits.held_bytes:
-                        break
-        except TimeoutError:
-            raise RefusedError(
-                HTTPStatus.REQUEST_TIMEOUT,
-                f"The body was not here after {self.limits.body_seconds:g} seconds.",
-                Connection="close",
-            ) from None
-        if self.held.bytes > self.limits.held_bytes:
-            raise BusyError(1)
-        if taken > most:
-            raise RefusedError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"The body may have {most} bytes.",
-                "Send fewer rows at a time.",
-                Connection="close",
-            )
-        return bytes(body)
+        return await read_body(request, self.limits, self.held)
 
     async def answered(
         self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, filter_name: str, rows: Tensor | None
