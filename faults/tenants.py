@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -174,15 +175,18 @@ def _trial(service: Running, chance: random.Random, routes: list[tuple[str, str]
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else json.dumps(said)
     trial = f"{key} {method} {path} {body[:200]}"
     tally.counts["answered" if status < 300 else "refused"] += 1
-    if _leaks(text):
+    # An error may repeat what was sent to it; an answer may not.
+    if _leaks(text, but=body if status >= 400 else ""):
         tally.bad(LEAKED, f"{trial}: {text[:200]}")
     if status >= 500:
         tally.bad(SERVER_ERRORS, f"{trial}: {status}")
     return tally
 
 
-def _leaks(text: str) -> bool:
-    return SECRET in text or any(str(FOREIGN + row) in text for row in range(ROWS)) or '"theirs"' in text
+def _leaks(text: str, but: str = "") -> bool:
+    """Whether a mark is there: as a number of its own, as the digits of other numbers may be anything."""
+    marks = re.findall(rf'{SECRET}|"theirs"|(?<![\d.]){FOREIGN // 100}\d\d(?![\d.])', text)
+    return any(mark not in but for mark in marks)
 
 
 def _question(chance: random.Random) -> dict[str, Any]:

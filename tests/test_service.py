@@ -111,6 +111,8 @@ def test_queries_of_one_origin_are_added(service: Running, memory: ahop.Associat
     found = service.recall("rooms", queries=queries, k=2, same=["a", "b", "a", "b"])
     expected = memory.recall(as_tensor(queries), 2, same=["a", "b", "a", "b"])
     assert found["ids"] == expected.indices.tolist()
+    none = service.recall("rooms", queries=queries, same=["a"] * len(queries), where={"label": "no such room"})
+    assert (none["ids"], none["unknown"]) == ([[]], [1.0])
 
 
 def test_explanations_and_actions(service: Running, memory: ahop.AssociativeMemory) -> None:

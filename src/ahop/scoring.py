@@ -98,7 +98,7 @@ def rank_together(
     for part in blocks(count, 32 * max(1, len(stored))):
         total = torch.zeros(part.stop - part.start, len(stored), dtype=torch.float64, device=queries.device)
         says_anything = torch.zeros(len(total), dtype=torch.bool, device=queries.device)
-        for similarity, asked in by_group:
+        for similarity, asked in by_group if len(stored) else ():
             chosen = similarity if rows is None else similarity.rows(rows)
             own = asked[(same[asked] >= part.start) & (same[asked] < part.stop)]
             for some in blocks(len(own), 32 * max(1, len(stored))):
@@ -114,9 +114,12 @@ def rank_together(
         total = total.where(says_anything.unsqueeze(-1), lowest(queries.dtype))
         scores = saturate(total, queries.dtype)
         ranking = Ranking(plain, len(scores), k, queries)
-        ranking.update(scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation), ids)
+        if len(stored):
+            ranking.update(scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation), ids)
         parts.append(ranking.ranked())
     ranked = stacked(parts) if parts else Ranking(plain, 0, k, queries).ranked()
+    if not len(stored):
+        odds += torch.inf  # what comes from nowhere else is unknown
     return ranked, None if detector is None else torch.sigmoid(detector.log_prior_odds + odds).to(queries)
 
 
