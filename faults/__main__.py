@@ -28,6 +28,7 @@ from faults import (
     routes,
     schema,
     tenants,
+    writers,
 )
 from faults.campaign import Campaign
 from faults.ledger import Ledger
@@ -35,6 +36,7 @@ from faults.ledger import Ledger
 MODULES = (
     kills,
     commit_steps,
+    writers,
     power_loss,
     disk_errors,
     flips,

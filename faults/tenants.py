@@ -22,7 +22,7 @@ from faults.campaign import CRASHES, LEAKED, SERVER_ERRORS, UNANSWERED, WRITTEN,
 DIMENSIONS, ROWS, TRIALS, THREADS = 4, 40, 300, 3
 # Rows that must not be seen have numbers and words that nothing else has, so that one look at an answer finds them.
 FOREIGN, SECRET = 7_000_000, "MARKED"
-KEYS = {
+KEYS: dict[str, dict[str, Any]] = {
     "admin": {"may_write": True},
     "reader": {"collections": ["ours"]},
     "writer": {"collections": ["ours"], "may_write": True},

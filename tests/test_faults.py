@@ -10,7 +10,7 @@ from faults.steps import Disk, Step
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shim and the forks are for Linux")
 ROOT = Path(__file__).parent.parent
-QUICK = ("kills", "commit_steps", "power_loss", "disk_errors", "flips", "fuzz")
+QUICK = ("kills", "commit_steps", "writers", "power_loss", "disk_errors", "flips", "fuzz")
 
 
 def step(what: str, path: str, node: int = 0, content: bytes = b"", place: int = 0, other: str = "") -> Step:

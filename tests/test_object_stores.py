@@ -18,9 +18,10 @@ import ahop
 pytest.importorskip("lance")
 pytest.importorskip("moto")
 
+from faults.objects import server
+
 from ahop.cluster import LocalCluster
 from ahop.stores import Store, create_store
-from tests.objects import server
 
 DIMENSIONS = 6
 

@@ -1,5 +1,6 @@
-"""A server that speaks S3, for as long as the tests run: what is sent over the wire is what the real one gets."""
+"""A server that speaks S3, for as long as it is asked: what is sent over the wire is what the real one gets."""
 
+import socket
 import subprocess
 import sys
 import time
@@ -8,8 +9,6 @@ from contextlib import contextmanager
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from tests.postgres import free_port
-
 # Who asks must sign, but this server believes every signature.
 KEYS = {"aws_access_key_id": "someone", "aws_secret_access_key": "nothing", "aws_region": "us-east-1"}
 
@@ -17,7 +16,9 @@ KEYS = {"aws_access_key_id": "someone", "aws_secret_access_key": "nothing", "aws
 @contextmanager
 def server(bucket: str) -> Iterator[dict[str, str]]:
     """The storage options of a new server on this machine, which has this bucket."""
-    port = free_port()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
