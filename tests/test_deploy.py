@@ -48,6 +48,23 @@ def test_what_is_started_is_a_service(name: str) -> None:
     assert (chosen.host != "127.0.0.1") <= ("AHOP_KEY" in read(name)), "others can reach it, so that there is a key"
 
 
+def test_the_chart_says_what_the_manifest_says() -> None:
+    """Templates hold nothing but names of values, which can be filled in without Helm."""
+    values = yaml.safe_load(read("chart/values.yaml"))
+
+    def filled(found: re.Match[str]) -> str:
+        if found[1] == ".Release.Name":
+            return "ahop"
+        simple = re.fullmatch(r"(toJson )?\.Values\.(\w+)", found[1])
+        assert simple is not None, found[0]
+        return json.dumps(values[simple[2]]) if simple[1] else str(values[simple[2]])
+
+    made = re.sub(r"\{\{ (.*?) \}\}", filled, read("chart/templates/ahop.yaml"))
+    assert "{{" not in made
+    assert list(yaml.safe_load_all(made)) == list(yaml.safe_load_all(read("kubernetes.yaml")))
+    assert yaml.safe_load(read("chart/Chart.yaml"))["appVersion"] == ahop.__version__
+
+
 def test_probes_ask_for_what_there_is(tmp_path: Path) -> None:
     ahop.AssociativeMemory(torch.eye(3), ahop.EuclideanSimilarity()).save(tmp_path / "memory.ahop")
     app = create_app({"memory": tmp_path / "memory.ahop"})
