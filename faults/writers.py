@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -36,7 +37,7 @@ def chunk(number: int, folder: Path) -> Tally:
     tally = Tally()
     with place(number, folder) as where:
         forks.run(lambda say: _create(where))
-        writers = [forks.Child(lambda say, mark=mark: _write(where, mark, say)) for mark in range(1, WRITERS + 1)]
+        writers = [forks.Child(partial(_write, where, mark)) for mark in range(1, WRITERS + 1)]
         readers = [forks.Child(lambda say: _read(where, say)) for _ in range(READERS)]
         written, read = ([each.wait(PATIENCE) for each in some] for some in (writers, readers))
         last = forks.run(lambda say: say(json.dumps(_rows(where))))
