@@ -78,7 +78,7 @@ WHERES = (
     *(
         '{"id": [7000000, 7000001, 7000002]}',
         '{"tenant": "a", "tenant": "b"}',
-        '{"te\\u006eant": "b"}',
+        '{"ten\\u0061nt": "b"}',
         '{"tenant": []}',
     ),
     *('{"word": ["MARKED 1", "MARKED 2"]}', '{"1=1 OR tenant": "b"}', '{"tenant": 1e0}', '{"id": 7000003}'),

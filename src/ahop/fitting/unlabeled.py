@@ -128,7 +128,7 @@ def learn_unlabeled(
     source = BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED
     training = _taught(source, problem, inference)
     if chosen == HEARD:
-        similarity: Similarity = learn_heard(patterns, queries)
+        similarity = learn_heard(patterns, queries)
     else:
         similarity = next(each for each in wanted if each.name == chosen.removesuffix(BY_DISTANCE)).learn(training)
     told("probabilities")
