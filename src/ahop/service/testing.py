@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import socket
-import subprocess  # nosec B404 - it starts this very package
+import subprocess  # nosec B404 # it starts this very package
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -104,7 +104,7 @@ def running(
     environment |= {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
     started = time.monotonic()
     with log.open("wb") as lines:
-        process = subprocess.Popen(  # nosec B603 - no shell, and the caller is a test
+        process = subprocess.Popen(  # nosec B603 # no shell, and the caller is a test
             [sys.executable, *command, *arguments], stderr=lines, env=environment
         )
     try:
