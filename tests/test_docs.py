@@ -151,8 +151,8 @@ def test_examples_use_public_names_only(script: Path) -> None:
     assert not private_names(text)
 
 
-# What a benchmark compares with its readable form, or switches off.
-MEASURED = r"ahop\.(kernels(\.\w+)*|similarities\.additive\.hats|__version__)"
+# What a benchmark compares with its readable form, or switches off; and what runs services for it.
+MEASURED = r"ahop\.(kernels(\.\w+)*|similarities\.additive\.hats|service\.testing\.\w+|__version__)"
 
 
 @pytest.mark.parametrize(
