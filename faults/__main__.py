@@ -22,12 +22,12 @@ from faults import (
     flips,
     fuzz,
     kills,
+    others,
     power_loss,
     requests,
     restarts,
     routes,
     schema,
-    tenants,
     writers,
 )
 from faults.campaign import Campaign
@@ -44,7 +44,7 @@ MODULES = (
     requests,
     schema,
     routes,
-    tenants,
+    others,
     drain,
     restarts,
 )

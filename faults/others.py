@@ -218,7 +218,7 @@ def _body(route: str, chance: random.Random) -> str:
 
 CAMPAIGN = Campaign(
     id="S8",
-    name="tenants",
+    name="others",
     goal="keys of some collections, or of some rows, ask for others, by every route and many tricks: none is seen",
     counted=(LEAKED, WRITTEN, SERVER_ERRORS, UNANSWERED, CRASHES),
     wanted=10_000,
