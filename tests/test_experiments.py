@@ -108,6 +108,7 @@ def test_a_number_that_no_result_file_holds_is_told(tmp_path: Path, monkeypatch:
     results.mkdir(parents=True)
     (results / "some.json").write_text(json.dumps({"rows": [{"top1": 0.48271}], "runs": [{"top1": 0.91}]}))
     (tmp_path / "README.md").write_text("It finds .483, or 48.3 %, in `0.77` and $0.66$. It never finds 0.91.\n")
+    (tmp_path / "SECURITY.md").write_text("Of a thousand, none.\n")
     monkeypatch.setattr(publish, "ROOT", tmp_path)
     monkeypatch.setattr(publish, "RESULTS", results)
     assert list(publish._unheld_numbers()) == ["README.md says 0.91, which no result file holds."]
