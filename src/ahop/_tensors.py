@@ -5,16 +5,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-# Columns are worth picking out if they are so few of all.
-FEW = 0.25
+# Columns are worth picking out if they are so few of all, and what is picked has at most so many entries.
+FEW, MOST_PICKED = 0.25, 1 << 25
 
 
-def few_columns(is_used: Tensor) -> Tensor | None:
-    """The columns that some row uses, if they are few: then reading these alone is faster. None if all are read."""
+def few_columns(is_used: Tensor, count: int) -> Tensor | None:
+    """The columns of `count` patterns that some query uses, if they are few; None where reading all is as well."""
     if torch.compiler.is_compiling() or torch.is_grad_enabled():
         return None
     columns = is_used.flatten(0, -2).any(0).nonzero().squeeze(-1)
-    return columns if len(columns) <= FEW * is_used.shape[-1] else None
+    is_few = len(columns) <= FEW * is_used.shape[-1] and len(columns) * count <= MOST_PICKED
+    return columns if is_few else None
 
 
 def saturate(values: Tensor, dtype: torch.dtype | None = None) -> Tensor:

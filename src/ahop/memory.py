@@ -143,7 +143,7 @@ class AssociativeMemory(nn.Module):
 
     def _repr_html_(self) -> str:
         count, width = self.patterns.shape
-        gaps = float(self.patterns.isnan().double().mean())
+        gaps = int(self.patterns.isnan().sum()) / max(1, self.patterns.numel())
         known = {
             "patterns": f"{count} rows of {width} dimensions, {100 * gaps:.0f} % missing",
             "labels": "none" if self.labels is None else told(self.labels.tolist()),

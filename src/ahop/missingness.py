@@ -72,7 +72,7 @@ class Missingness(Component):
             return patterns.new_zeros(*queries.shape[:-1], patterns.shape[-2])
         moved, complete, empty = derived(patterns, self, lambda: self._of_patterns(patterns))
         gaps = torch.isnan(queries)
-        columns = few_columns(~gaps)
+        columns = few_columns(~gaps, moved.shape[-1])
         if columns is None:
             return gaps.to(moved) @ moved + complete.unsqueeze(-2)
         return empty.unsqueeze(-2) - (~gaps[..., columns]).to(moved) @ moved[..., columns, :]

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from ahop.cluster.client import MOST_NUMBERS
 from ahop.cluster.replicas import ReplicaSet
 from ahop.cluster.router import Router, Timeouts
 from ahop.cluster.spec import ShardSpec
@@ -27,8 +28,6 @@ from ahop.stores.store import open_store
 
 # Requests that one process works on at a time.
 AT_A_TIME = 16
-# Numbers of patterns in one answer.
-MOST_NUMBERS = 2**20
 FIELDS = ("queries", "k", "where", "groups", "patterns")
 ROUTES = {"/recall": "POST", "/health": "GET"}
 

@@ -75,7 +75,7 @@ def table_scores(patterns: Tensor, places: Tensor, profiles: Tensor) -> Scores:
     """
     kernels = compiled()
     assert kernels is not None
-    columns = few_columns((profiles != 0).any(-1))
+    columns = few_columns((profiles != 0).any(-1), len(patterns))
     if columns is not None:
         patterns, places = patterns.detach().index_select(1, columns), places[columns]
         profiles = profiles[:, columns]

@@ -19,7 +19,7 @@ from ahop.linking.assignment import assign
 from ahop.linking.candidates import edges_of
 from ahop.linking.edges import Edges
 from ahop.linking.links import Links, Unmatched
-from ahop.linking.propagation import Beliefs, propagate
+from ahop.linking.propagation import Beliefs, least_alone, propagate
 from ahop.memory import AssociativeMemory
 from ahop.recaller import Recaller
 
@@ -115,7 +115,7 @@ def _memory(left: Any, right: RowsLike, progress: bool) -> AssociativeMemory | I
 
 def share_unmatched(given: float | None, right: int, left: int, one_to_one: bool, can_tell: bool) -> float | None:
     """The share of the right rows that have no origin, as far as it is known beforehand."""
-    least = max(0.0, 1 - left / right) if one_to_one and right else 0.0
+    least = least_alone(right, left) if one_to_one else 0.0
     if given is None:
         return None if can_tell else least
     if check_rate("unmatched", given) == 1:

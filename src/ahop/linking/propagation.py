@@ -49,7 +49,7 @@ def propagate(edges: Edges, unmatched: float | None = None, one_to_one: bool = T
         unmatched: share of the right rows that belong to no left row; estimated if None.
         one_to_one: whether a left row belongs to one right row at most; else right rows decide alone.
     """
-    least = 1 - edges.rows / max(len(edges.rest), 1) if one_to_one else 0.0
+    least = least_alone(len(edges.rest), edges.rows) if one_to_one else 0.0
     share = max(share_alone(edges.log_odds), least) if unmatched is None else unmatched
     state = _State(edges, _activity(edges, share, one_to_one), one_to_one)
     is_settled = False
@@ -58,6 +58,11 @@ def propagate(edges: Edges, unmatched: float | None = None, one_to_one: bool = T
             is_settled = True
             break
     return Beliefs(state.pairs, state.left_alone(), state.right_alone(), state.activity, is_settled)
+
+
+def least_alone(right: int, left: int) -> float:
+    """The least share of right rows without a partner, as each needs one of its own."""
+    return max(0.0, 1 - left / right) if right else 0.0
 
 
 def share_alone(log_odds: Tensor) -> float:

@@ -22,7 +22,7 @@ class CosineSimilarity(Similarity):
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         stored = derived(patterns, self, lambda: of_unit_length(patterns).mT.contiguous())
-        asked, columns = of_unit_length(queries), few_columns(queries != 0)
+        asked, columns = of_unit_length(queries), few_columns(queries != 0, stored.shape[-1])
         return asked @ stored if columns is None else asked[..., columns] @ stored[..., columns, :]
 
     @override

@@ -26,7 +26,7 @@ class SorensenSimilarity(Similarity):
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         amounts = derived(patterns, self, lambda: patterns.abs().sum(-1, dtype=torch.float64))
         totals = (queries.abs().sum(-1).unsqueeze(-1) + amounts.unsqueeze(-2)).to(queries.dtype)
-        columns = few_columns(queries != 0)
+        columns = few_columns(queries != 0, len(patterns))
         if columns is None or patterns.ndim > 2:
             return _ratio(torch.cdist(queries, patterns, p=1.0), totals)
         # Where all queries are zero, the difference is what the pattern has.
