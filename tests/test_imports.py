@@ -55,16 +55,17 @@ def test_the_version_is_that_of_the_installed_package() -> None:
 
 
 @pytest.mark.slow
-def test_importing_the_package_is_quick_once_torch_is_there() -> None:
+def test_importing_the_package_is_quick_beside_torch() -> None:
     script = """
         import time
-        import numpy, torch
         started = time.process_time()
+        import numpy, torch
+        there = time.process_time()
         import ahop
         ahop.AssociativeMemory, ahop.load
-        print(time.process_time() - started)
+        print((time.process_time() - there) / (there - started))
     """
-    assert min(float(run(script)) for _ in range(3)) < 0.3
+    assert min(float(run(script)) for _ in range(3)) < 0.25  # a ratio of one process: a busy machine slows both
 
 
 @pytest.mark.slow
