@@ -18,6 +18,7 @@ version = release = ahop.__version__
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the extensions of this folder
 extensions = [
+    "drawn",
     "mathml",
     "notebooks",
     "myst_parser",
