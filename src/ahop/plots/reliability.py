@@ -68,6 +68,8 @@ class ReliabilityDisplay:
         errors = [[share.value - share.low for share in self.right], [share.high - share.value for share in self.right]]
         ax.plot([0, 1], [0, 1], color=GRAY, linewidth=0.9, linestyle=":")
         ax.errorbar(self.said, values, errors, color=BLUE, marker="o", markersize=4, capsize=3)
-        ax.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="how sure it says it is", ylabel="how often it is right")
+        each = " or ".join(f"{count:,}" for count in sorted(set(self.counts)))  # two counts that differ by one at most
+        ax.set(xlim=(0, 1.02), ylim=(0, 1.02), ylabel="how often it is right")
+        ax.set_xlabel(f"how sure it says it is; {len(self.counts)} bins of {each} answers")
         ax.set_title(f"Off by {self.error:.3f} on average", loc="left")
         return ax.figure

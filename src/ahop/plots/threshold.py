@@ -97,7 +97,7 @@ class ThresholdDisplay:
             for side in ("top", "right"):
                 ax.spines[side].set_visible(False)
             if place is not None:
-                above = ax is left and self.policy.rule == "false_accept"  # below is the axis
+                above = ax is left and not is_cost  # below is the axis, or the line itself
                 _mark(ax, chosen, shares[place], percent, 22.0 if above else -16.0)
         left.set_title(TITLES[self.policy.rule], loc="left")
         right.set_title("Queries that are accepted", loc="left")
@@ -158,9 +158,16 @@ def _mark(ax: Any, threshold: float, share: Share, percent: bool, lift: float) -
 
 def _promise(ax: Any, height: float) -> None:
     ax.axhline(height, color=PROMISED, linewidth=1, linestyle="--")
-    place, shift = (0.02, height), (0, 4)
+    place, shift = (0.98, height), (0, -4)
     ax.annotate(
-        f"promised: {height:g} %", place, shift, ("axes fraction", "data"), textcoords="offset points", color=PROMISED
+        f"promised: {height:g} %",
+        place,
+        shift,
+        ("axes fraction", "data"),
+        textcoords="offset points",
+        color=PROMISED,
+        ha="right",
+        va="top",
     )
 
 
@@ -168,3 +175,4 @@ def _limit(ax: Any, heights: Sequence[float], policy: Policy) -> None:
     """Around what is promised: a band of hardly any answers, and all strangers let in, are as high as the picture."""
     low, high = (min(heights) - 4, 102) if policy.rule == "precision" else (0, 600 * policy.promised[0])
     ax.set_ylim(max(0, low), min(102, high))
+    ax.set_yticks([tick for tick in ax.get_yticks() if max(0, low) <= tick <= min(100, high)])
