@@ -1,7 +1,7 @@
 /* Stands between a process and the system, and sees each call that changes files below one folder: a step.
 
    It writes the steps down, or makes one of them fail: the process is killed before it, it returns an error, or it
-   writes half. The steps that were written down are played back and compared with the real files (power_loss.py), so
+   writes half. Reads are counted apart, and can fail too. The steps that were written down are played back and compared with the real files (power_loss.py), so
    that nothing goes by unseen. For Linux on x86-64. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,15 +25,16 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { NOTHING, KILL, ERROR_ONCE, ERROR_FROM, SHORT_WRITE };
+enum { NOTHING, KILL, ERROR_ONCE, ERROR_FROM, SHORT_WRITE, READ_ONCE, READ_FROM };
 
 static char root[PATH_MAX];
-static int kind, at, error_number, steps, trace = -1;
+static int kind, at, error_number, steps, reads, trace = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define REAL(name) ({ static __typeof__(name) *real; if (!real) real = dlsym(RTLD_NEXT, #name); real; })
 
 int faults_steps(void) { return steps; }
+int faults_reads(void) { return reads; }
 
 static int absolute(int folder, const char *path, char *found) {
     if (path[0] == '/') return snprintf(found, PATH_MAX, "%s", path) < PATH_MAX;
@@ -164,6 +165,21 @@ int ftruncate64(int file, off64_t size) {
 }
 int ftruncate(int file, off_t size) { return ftruncate64(file, size); }
 
+/* Reads. What is mapped into memory is not seen. */
+static int unread(int file) {
+    char full[PATH_MAX];
+    if (!of_file(file, full)) return 0;
+    int number = __atomic_add_fetch(&reads, 1, __ATOMIC_SEQ_CST);
+    if (!((kind == READ_ONCE && number == at) || (kind == READ_FROM && number >= at))) return 0;
+    errno = error_number;
+    return 1;
+}
+
+ssize_t read(int file, void *bytes, size_t size) { return unread(file) ? -1 : REAL(read)(file, bytes, size); }
+ssize_t readv(int file, const struct iovec *parts, int count) { return unread(file) ? -1 : REAL(readv)(file, parts, count); }
+ssize_t pread64(int file, void *bytes, size_t size, off64_t place) { return unread(file) ? -1 : REAL(pread64)(file, bytes, size, place); }
+ssize_t pread(int file, void *bytes, size_t size, off_t place) { return pread64(file, bytes, size, place); }
+
 /* Names: rename, link, unlink, mkdir. Rust makes some of these calls without the C library, so that the kernel is asked
    to stop them wherever they come from (SIGSYS), but for the one place here from which they are made in the end. */
 long faults_direct(long call, long a, long b, long c, long d, long e);
@@ -252,7 +268,7 @@ ssize_t copy_file_range(int from, off64_t *a, int file, off64_t *b, size_t size,
 
 /* Begin: `where` is the folder, `path` the file for the steps or NULL. */
 void faults_arm(const char *where, int what, int step, int number, const char *path) {
-    kind = what, at = step, error_number = number, steps = 0;
+    kind = what, at = step, error_number = number, steps = reads = 0;
     if (path) trace = REAL(open)(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     static int stops;
     if (!stops++) stop_names();

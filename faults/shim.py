@@ -21,6 +21,8 @@ class Fault(IntEnum):
     ERROR_ONCE = 2
     ERROR_FROM = 3
     SHORT_WRITE = 4
+    READ_ONCE = 5
+    READ_FROM = 6
 
 
 def preload() -> None:
@@ -34,7 +36,7 @@ def preload() -> None:
 def arm(
     folder: Path, fault: Fault = Fault.NOTHING, step: int = 0, error: int = errno.EIO, trace: Path | None = None
 ) -> None:
-    """From now on, see what this process does below the folder; and let the fault come at this step, from 1 on."""
+    """From now on, see what this process does below the folder; let the fault come at this step or read, from 1 on."""
     path = None if trace is None else os.fsencode(trace)
     _loaded().faults_arm(os.fsencode(folder), int(fault), step, error, path)
 
@@ -46,6 +48,10 @@ def mark(word: str) -> None:
 
 def steps_taken() -> int:
     return int(_loaded().faults_steps())
+
+
+def reads_made() -> int:
+    return int(_loaded().faults_reads())
 
 
 def _loaded() -> ctypes.CDLL:

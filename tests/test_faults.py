@@ -10,7 +10,7 @@ from faults.steps import Disk, Step
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shim and the forks are for Linux")
 ROOT = Path(__file__).parent.parent
-QUICK = ("kills", "commit_steps", "writers", "power_loss", "disk_errors", "flips", "fuzz")
+QUICK = ("kills", "commit_steps", "writers", "power_loss", "disk_errors", "read_errors", "flips", "fuzz")
 
 
 def step(what: str, path: str, node: int = 0, content: bytes = b"", place: int = 0, other: str = "") -> Step:
@@ -52,6 +52,7 @@ def test_nothing_that_was_tried_is_lost_wrong_or_untyped() -> None:
     assert rows["kills"]["counts"]["acknowledged"] > 0
     assert rows["commit_steps"]["counts"]["killed"] == rows["commit_steps"]["trials"]
     assert rows["disk_errors"]["counts"]["refused"] > 0
+    assert rows["read_errors"]["counts"]["refused"] > 0
     assert rows["flips"]["counts"]["refused"] > 0
 
 

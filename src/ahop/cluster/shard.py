@@ -16,7 +16,7 @@ from ahop.cluster.shard_index import shard_index
 from ahop.cluster.spec import ShardSpec, read_shard
 from ahop.stores.models import over
 from ahop.stores.recovery import open_table
-from ahop.stores.rows import ID, ids_of
+from ahop.stores.rows import ID, ids_of, table_read
 from ahop.stores.store import open_store
 
 # Filters whose rows are kept: a version never changes, so they stay right.
@@ -61,7 +61,7 @@ class Shard:
         """Flags (n,) of the rows that pass."""
         table = open_table(self.spec.location, self.spec.version)
         fragments = [table.get_fragment(number) for number in self.spec.fragments]
-        ids = ids_of(table.scanner(columns=[ID], filter=where, fragments=fragments).to_table())
+        ids = ids_of(table_read(table.scanner(columns=[ID], filter=where, fragments=fragments)))
         places = torch.searchsorted(self._sorted.values, ids).clamp_max(len(self) - 1)
         mine = self._sorted.values[places] == ids
         return torch.zeros(len(self), dtype=torch.bool).index_fill_(0, self._sorted.indices[places[mine]], True)

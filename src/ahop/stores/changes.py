@@ -14,7 +14,7 @@ from ahop.errors import InvalidValueError
 from ahop.model import Model
 from ahop.stores.integrity import compact_lists, verify_version
 from ahop.stores.models import describe_model, remove_models, words_of
-from ahop.stores.rows import ID, ids_of, positions_of, some_of, table_of
+from ahop.stores.rows import ID, ids_of, positions_of, some_of, table_of, table_read
 from ahop.stores.writer import Writer
 from ahop.stores.written import check_written
 
@@ -26,7 +26,7 @@ def add_rows(
     writer: Writer, table: Any, patterns: Patterns, ids: Tensor | None, metadata: Mapping[str, Any] | None
 ) -> Tensor:
     if ids is not None:
-        _refuse_known(ids, ids_of(table.scanner(columns=[ID]).to_table()))
+        _refuse_known(ids, ids_of(table_read(table.scanner(columns=[ID]))))
     start = writer.next_id(table) if ids is None else 0
     numbers = torch.arange(start, start + len(patterns)) if ids is None else ids
     rows = table_of(table.schema.remove_metadata(), numbers, patterns, metadata)
@@ -53,7 +53,7 @@ def upsert_rows(
 
 
 def remove_rows(writer: Writer, table: Any, ids: Tensor) -> None:
-    known = ids_of(table.scanner(columns=[ID]).to_table())
+    known = ids_of(table_read(table.scanner(columns=[ID])))
     positions_of(ids, known)  # raises if any is missing
     if len(ids) == len(known):
         raise InvalidValueError("`ids` names every stored pattern; a store keeps at least one.")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -14,7 +15,7 @@ from ahop import _optional
 from ahop._checks import as_patterns
 from ahop._tensors import distinct, saturate
 from ahop._typing import Array, Patterns
-from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnavailableError
 
 ID, PATTERN = "id", "pattern"
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -22,6 +23,8 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 NAMED = 5
 # With it, Lance itself notices when two writers add the same number at the same time.
 KEY = {b"lance-schema:unenforced-primary-key": b"true"}
+# The words of Lance for a file that could not be read.
+DISK_FAILED = "LanceError(IO)"
 
 
 @dataclass(frozen=True)
@@ -153,9 +156,32 @@ def batches_of(dataset: Any, rows: int, where: str | None, fragments: list[Any] 
     scanner = dataset.scanner(
         columns=[ID, PATTERN], filter=where, batch_size=rows, batch_readahead=1, fragments=fragments, scan_in_order=True
     )
-    for batch in scanner.to_batches():
+    for batch in batches_read(scanner):
         for start in range(0, batch.num_rows, rows):
             yield rows_of(batch.slice(start, rows), dimensions)
+
+
+def batches_read(scanner: Any) -> Iterator[Any]:
+    """The batches of a scan, one after the other."""
+    with _reading():
+        yield from scanner.to_batches()
+
+
+def table_read(scanner: Any) -> Any:
+    """All that a scan finds, as one table."""
+    with _reading():
+        return scanner.to_table()
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """A disk that fails is told from a scan that was asked for wrongly: both are invalid to Arrow."""
+    try:
+        yield
+    except _optional.pyarrow().ArrowInvalid as error:
+        if DISK_FAILED not in str(error):
+            raise
+        raise UnavailableError(f"Stored patterns cannot be read at this moment: {error}. Try again.") from error
 
 
 def _width(patterns: Array) -> int:

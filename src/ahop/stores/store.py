@@ -25,7 +25,18 @@ from ahop.stores.integrity import verify_version
 from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, over, read_model, words_of
 from ahop.stores.recovery import check_heads, heads, newest_version, open_table
-from ahop.stores.rows import ID, PATTERN, Rows, as_id, as_ids, as_stored, batches_of, positions_of, rows_of
+from ahop.stores.rows import (
+    ID,
+    PATTERN,
+    Rows,
+    as_id,
+    as_ids,
+    as_stored,
+    batches_of,
+    positions_of,
+    rows_of,
+    table_read,
+)
 from ahop.stores.stored_index import CACHE, StoredIndex, indexed
 from ahop.stores.streaming import ranked_among, stream
 from ahop.stores.writer import Writer
@@ -134,7 +145,7 @@ class Store:
         check_free_memory(2 * count * (4 * self.dimensions + 16), f"{count} patterns of {self.dimensions} dimensions")
         if parts is not None and not parts:
             return rows_of(self._table.schema.empty_table(), self.dimensions)
-        return rows_of(self._table.scanner(fragments=parts, scan_in_order=True).to_table(), self.dimensions)
+        return rows_of(table_read(self._table.scanner(fragments=parts, scan_in_order=True)), self.dimensions)
 
     def model(self) -> Model:
         """What was learned."""
@@ -298,7 +309,7 @@ class Store:
     def _row(self, number: object) -> Rows:
         """The pattern of this number."""
         sought = as_id("against", number)
-        found = rows_of(self._table.scanner(filter=f"{ID} = {int(sought)}").to_table(), self.dimensions)
+        found = rows_of(table_read(self._table.scanner(filter=f"{ID} = {int(sought)}")), self.dimensions)
         positions_of(sought, found.ids)  # says so if it is not there
         return found
 

@@ -29,7 +29,7 @@ from ahop.saving.description import describe
 from ahop.stores.filters import as_filter
 from ahop.stores.location import Location
 from ahop.stores.models import over, words_of
-from ahop.stores.rows import ID, PATTERN, Rows, as_id, as_ids, ids_of, positions_of
+from ahop.stores.rows import ID, PATTERN, Rows, as_id, as_ids, ids_of, positions_of, table_read
 
 CACHE = "_cache"
 
@@ -100,7 +100,7 @@ def indexed(
 ) -> StoredIndex:
     """The index of a table in the version that it is in; `pairs` name patterns by their numbers."""
     table = table.checkout_version(table.version)  # a handle of its own, which stays there
-    ids = ids_of(table.scanner(columns=[ID], scan_in_order=True).to_table())
+    ids = ids_of(table_read(table.scanner(columns=[ID], scan_in_order=True)))
     if not len(ids):
         raise ShapeError("An index holds at least one pattern, and the table has none. `add` some first.")
     by_row = None if pairs is None else (positions_of(as_ids(pairs[0], unique=False), ids), pairs[1])
@@ -117,7 +117,7 @@ def indexed(
     )
 
     def find(where: Mapping[str, object]) -> Tensor:
-        return ids_of(table.scanner(columns=[ID], filter=as_filter(where, table.schema)).to_table())
+        return ids_of(table_read(table.scanner(columns=[ID], filter=as_filter(where, table.schema))))
 
     return StoredIndex(built, ids, int(table.version), find)
 

@@ -12,7 +12,7 @@ from ahop.stores.integrity import verify_version
 from ahop.stores.location import Location
 from ahop.stores.locking import locked
 from ahop.stores.recovery import newest_version
-from ahop.stores.rows import ID, ids_of
+from ahop.stores.rows import ID, batches_read, ids_of
 from ahop.stores.written import check_written
 
 Result = TypeVar("Result")
@@ -43,7 +43,7 @@ class Writer:
     def next_id(self, table: Any) -> int:
         """The number after the largest in the table, which is looked at where others wrote since."""
         if self._next is None or self._next[0] != table.version:
-            batches = table.scanner(columns=[ID]).to_batches()
+            batches = batches_read(table.scanner(columns=[ID]))
             self.remember(table, 1 + max((int(ids_of(batch).max()) for batch in batches if batch.num_rows), default=-1))
         assert self._next is not None
         return self._next[1]
