@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -13,12 +14,15 @@ from ahop.service.options import Limits
 GRACE = 1.0
 
 
-def protocol_of(limits: Limits) -> type[H11Protocol]:
+def protocol_of(limits: Limits, refusal: Callable[[bytes], bytes | None] = lambda _: None) -> type[H11Protocol]:
     """HTTP/1.1 of uvicorn with a clock on each connection.
 
     Headers must be whole `header_seconds` after the connection or the last answer; a request must be over when all
     its parts have had their time. Where too many connections are open, the one that has waited longest for its first
     headers makes room.
+
+    Args:
+        refusal: what answers a request that came in one piece and is not let in; None lets it in.
     """
     longest = limits.body_seconds + limits.answer_seconds + limits.header_seconds
     idle: dict[Any, None] = {}  # connections without a request, the oldest first
@@ -39,6 +43,10 @@ def protocol_of(limits: Limits) -> type[H11Protocol]:
 
         def data_received(self, data: bytes) -> None:
             before = self.cycle
+            if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0] and (answer := refusal(data)):
+                self.transport.write(answer)
+                self.transport.close()
+                return
             super().data_received(data)
             if self.cycle is not before:
                 idle.pop(self, None)

@@ -1,5 +1,6 @@
 """Start the service, and let it end without dropping what it has accepted."""
 
+import gc
 import logging
 import os
 import re
@@ -105,10 +106,13 @@ def _serve(listening: socket.socket, paths: Mapping[str, str], options: Options)
     sys.setswitchinterval(SWITCH_SECONDS)
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     app = create_app(dict(paths), options)
+    # What is there now stays: a collector that went through all of it would hold everybody up for a tenth of a second.
+    gc.collect()
+    gc.freeze()
     limits = options.limits
     config = uvicorn.Config(
         app,
-        http=protocol_of(limits),
+        http=protocol_of(limits, app.state.shared.door.answer),
         ws="none",
         loop="asyncio",
         log_config=None,

@@ -1,0 +1,82 @@
+"""Refuse at the door what would be refused inside: while too many wait, a refusal must cost next to nothing."""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Final, final
+from uuid import uuid4
+
+from ahop.service.answers import refused
+from ahop.service.batching import BusyError, Worker
+from ahop.service.collection import Collection
+from ahop.service.keys import Key, key_of
+from ahop.service.logs import log
+from ahop.service.metrics import Metrics
+
+RECALL: Final = re.compile(rb"POST /collections/([A-Za-z0-9_.-]{1,100})/recall HTTP/1\.1\r\n")
+LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n", re.IGNORECASE)
+SECRET: Final = re.compile(rb"\r\nauthorization:[ \t]*bearer ([^\r\n]*)\r\n", re.IGNORECASE)
+REQUEST_ID: Final = re.compile(rb"\r\nx-request-id:[ \t]*([A-Za-z0-9_-]{1,64})[ \t]*\r\n", re.IGNORECASE)
+END: Final = b"\r\n\r\n"
+# As the application names it.
+ROUTE: Final = "/collections/{name}/recall"
+# The log hears of refusals once in so many seconds.
+LOGGED: Final = 1.0
+
+
+@final
+class Door:
+    """Before the application: a recall that would wait too long is refused by the bytes of its request alone.
+
+    A request is looked at only if it came in one piece: then nothing of it is still on its way when the connection
+    is closed. Who has no key is not told whether a collection is busy: that is left to the gate.
+    """
+
+    def __init__(
+        self, collections: Mapping[str, Collection], worker: Worker, keys: Sequence[Key], metrics: Metrics
+    ) -> None:
+        self._collections, self._worker, self._keys, self._metrics = collections, worker, keys, metrics
+        self._count, self._logged = 0, 0.0
+
+    def answer(self, data: bytes) -> bytes | None:
+        """What is sent to who asks so, before the connection is closed; None: let it in."""
+        if (asked := RECALL.match(data)) is None:
+            return None
+        collection = self._collections.get(asked[1].decode())
+        if collection is None:
+            return None
+        try:
+            self._worker.check_free(collection.cost.seconds(1))
+        except BusyError as busy:
+            end = data.find(END) + len(END)
+            length = LENGTH.search(data, 0, end)
+            is_whole = length is not None and end + int(length[1]) == len(data)
+            return self._refusal(busy, data[:end]) if is_whole and self._is_known(collection, data[:end]) else None
+        return None
+
+    def _refusal(self, busy: BusyError, head: bytes) -> bytes:
+        response, given = refused(busy).response(), REQUEST_ID.search(head)
+        more = {
+            b"connection": b"close",
+            b"x-content-type-options": b"nosniff",
+            b"x-request-id": given[1] if given else uuid4().hex.encode(),
+        }
+        lines = [b"%b: %b\r\n" % header for header in (*response.raw_headers, *more.items())]
+        status = HTTPStatus(response.status_code)
+        self._counted(status)
+        return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (status, status.phrase.encode(), b"".join(lines), bytes(response.body))
+
+    def _counted(self, status: HTTPStatus) -> None:
+        self._metrics.ended(ROUTE, int(status), 0.0)
+        self._count, now = self._count + 1, time.monotonic()
+        if now > self._logged + LOGGED:
+            log("refused at the door", requests=self._count)
+            self._count, self._logged = 0, now
+
+    def _is_known(self, collection: Collection, head: bytes) -> bool:
+        if not self._keys:
+            return True
+        secret = SECRET.search(head)
+        key = None if secret is None else key_of(secret[1].decode("latin-1"), self._keys)
+        return key is not None and key.opens(collection.name)
