@@ -34,6 +34,11 @@ def test_a_memory_its_report_and_its_answers_are_tables() -> None:
     assert "Nothing was learned yet" in shown(ahop.AssociativeMemory(PATTERNS))
 
 
+def test_a_report_of_a_solver_is_a_table() -> None:
+    made = ahop.fit(ahop.zoo.a_hop(PATTERNS), variant=ahop.NoisyVariant(0.01), samples=32, progress=False)
+    assert "<td>before</td>" in shown(made.report)
+
+
 def test_an_index_is_a_table() -> None:
     pytest.importorskip("faiss")
     assert "30 of 4 dimensions" in shown(ahop.index(ahop.AssociativeMemory(PATTERNS, ahop.EuclideanSimilarity())))

@@ -172,6 +172,10 @@ class SolverReport:
             f"{end} after {self.steps} steps, {self.seconds:.1f} s.{_later(self.adapted)}"
         )
 
+    def _repr_html_(self) -> str:
+        rows = [("before", f"{self.loss_before:.3f}"), (f"after {self.steps} steps", f"{self.loss:.3f}")]
+        return f"<p>{escape(str(self))}</p>" + table(["", "loss"], rows)
+
 
 @dataclass(frozen=True)
 class UnlabeledReport:
