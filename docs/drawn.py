@@ -1,7 +1,9 @@
 """Under each block of code that draws, what it draws: pages of pictures are run when the docs are built."""
 
 import re
+from contextlib import chdir
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -36,7 +38,8 @@ def draw(app: Sphinx, name: str, source: list[str]) -> None:
         return block[0] + "".join(images)
 
     plt.close("all")
-    source[0] = BLOCK.sub(shown, source[0])
+    with TemporaryDirectory() as somewhere, chdir(somewhere):  # for what blocks write
+        source[0] = BLOCK.sub(shown, source[0])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
