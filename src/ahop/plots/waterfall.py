@@ -64,7 +64,7 @@ def _number(ax: Any, place: int, size: float, end: float) -> None:
     """Beside the bar, on the side that it points to."""
     side = 1 if size >= 0 else -1
     ax.annotate(
-        f"{size:+.1f}",
+        f"{size:+z.1f}",
         (end, place),
         xytext=(4 * side, 0),
         textcoords="offset points",
