@@ -135,3 +135,24 @@ def test_what_is_worth_more_than_an_exponent_can_say_goes_the_long_way() -> None
     variant.outlier_rate.fill_(1e-30)
     scores = variant.evidence(torch.zeros(2, 2), torch.zeros(1, 2))
     assert bool(scores.isfinite().all())
+
+
+@both_dtypes
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("has_kernels", [False, True])
+def test_few_dimensions_that_are_worth_too_much_leave_the_others_as_they_are(
+    dtype: torch.dtype, signs: bool, has_kernels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    variant = learned(9, signs, generator)
+    variant.std[[2, 5]] = 1e-6
+    variant.outlier_rate[[2, 5]] = 1e-30
+    patterns, queries = (numbers(size, 9, 0.1, dtype, generator) for size in (40, 7))
+    queries[:5, [2, 5]] = variant.gain[[2, 5]].to(dtype) * patterns[:5, [2, 5]] + variant.bias[[2, 5]].to(dtype)
+    assert not serves_mixture(patterns, variant._of_queries(queries)[1])
+    if not has_kernels:
+        monkeypatch.setattr(finding, "native", None)
+    expected = variant.evidence_per_dimension(patterns.double(), queries.double())
+    seen = dtype == torch.float64 or expected.abs().amax(-1) < 60  # a match at so narrow a place is rounding in float32
+    tolerance = (1e-5 if dtype == torch.float32 else 1e-6) * float(expected.abs().sum(-1).max())  # both signs round
+    assert_close(variant.evidence(patterns, queries).double()[seen], expected.sum(-1)[seen], rtol=0, atol=tolerance)

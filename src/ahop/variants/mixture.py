@@ -125,16 +125,16 @@ class MixtureVariant(FactorizedVariant):
         gaps = self.missingness.evidence(patterns, queries)
         if serves_mixture(patterns, sharpness):
             return mixture_scores(patterns, asked, sharpness, alone, self._slopes(queries.dtype), shifts) + gaps
+        # Dimensions where a match is worth more than an exponential can say are few, and are added one by one.
+        sharp = (sharpness >= EXPONENT).any(0)
+        common = sharpness.masked_fill(sharp, -FAR)
         stored, seen = self._of_patterns(patterns)
-        scores = alone @ seen.mT + gaps
-        in_range = not len(queries) or float(sharpness.max()) < EXPONENT
-        pair_bytes = patterns.shape[1] * patterns.element_size()
-        for rows, columns in pair_blocks(len(queries), len(patterns), pair_bytes, BLOCK_BYTES):
-            deviations = [(asked[rows] - each).unsqueeze(1) - stored[columns] for each in shifts]
-            exponents = [
-                torch.addcmul(sharpness[rows].unsqueeze(1), each, each, value=-0.5, out=each) for each in deviations
-            ]
-            scores[rows, columns] += _log_one_plus_(exponents, in_range).sum(-1)
+        if serves_mixture(patterns, common):
+            scores = mixture_scores(patterns, asked, common, alone, self._slopes(queries.dtype), shifts) + gaps
+        else:
+            scores = alone @ seen.mT + gaps + _matches(stored, asked, common, shifts)
+        if bool(sharp.any()):
+            scores += _matches(stored[:, sharp], asked[:, sharp], sharpness[:, sharp], shifts[:, sharp])
         return scores
 
     @override
@@ -291,13 +291,28 @@ def _is_within(bump: Tensor) -> Tensor:
     return bump > -0.5 * KEPT_WITHIN**2 - log(2)
 
 
+def _matches(stored: Tensor, asked: Tensor, sharpness: Tensor, shifts: Tensor) -> Scores:
+    r"""$\sum_i \log(1 + \sum_s e^{w_i - (a_i - t_{si} - \xi_i)^2 / 2})$, a block after the other."""
+    scores = asked.new_empty(len(asked), len(stored))
+    in_range = not sharpness.numel() or float(sharpness.max()) < EXPONENT
+    pair_bytes = stored.shape[1] * stored.element_size()
+    for rows, columns in pair_blocks(len(asked), len(stored), pair_bytes, BLOCK_BYTES):
+        deviations = [(asked[rows] - each).unsqueeze(1) - stored[columns] for each in shifts]
+        exponents = [
+            torch.addcmul(sharpness[rows].unsqueeze(1), each, each, value=-0.5, out=each) for each in deviations
+        ]
+        scores[rows, columns] = _log_one_plus_(exponents, in_range).sum(-1)
+    return scores
+
+
 def _log_one_plus_(exponents: list[Tensor], in_range: bool) -> Tensor:
     r"""$\log(1 + \sum e^t)$, in place, to the last digit that a sum over dimensions can show.
 
     The functions of torch that keep all digits of small results take ten times as long.
     """
     if not in_range:
-        return softplus(torch.logsumexp(torch.stack(exponents), 0))
+        largest = exponents[0] if len(exponents) == 1 else torch.logsumexp(torch.stack(exponents), 0)
+        return largest.abs().clamp_max_(EXPONENT).neg_().exp_().add_(1).log_().add_(largest.clamp_min_(0))
     total = exponents[0].clamp_min_(-EXPONENT).exp_()
     for more in exponents[1:]:
         total += more.clamp_min_(-EXPONENT).exp_()
