@@ -14,10 +14,10 @@ from ahop.service.keys import Key, key_of
 from ahop.service.logs import log
 from ahop.service.metrics import Metrics
 
-RECALL: Final = re.compile(rb"POST /collections/([A-Za-z0-9_.-]{1,100})/recall HTTP/1\.1\r\n")
-LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n", re.IGNORECASE)
-SECRET: Final = re.compile(rb"\r\nauthorization:[ \t]*bearer ([^\r\n]*)\r\n", re.IGNORECASE)
-REQUEST_ID: Final = re.compile(rb"\r\nx-request-id:[ \t]*([A-Za-z0-9_-]{1,64})[ \t]*\r\n", re.IGNORECASE)
+RECALL: Final = rb"POST /collections/([A-Za-z0-9_.-]{1,100})/recall HTTP/1\.1\r\n"
+LENGTH: Final = rb"(?i)\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n"
+SECRET: Final = rb"(?i)\r\nauthorization:[ \t]*bearer ([^\r\n]*)\r\n"
+REQUEST_ID: Final = rb"(?i)\r\nx-request-id:[ \t]*([A-Za-z0-9_-]{1,64})[ \t]*\r\n"
 END: Final = b"\r\n\r\n"
 # As the application names it.
 ROUTE: Final = "/collections/{name}/recall"
@@ -41,7 +41,7 @@ class Door:
 
     def answer(self, data: bytes) -> bytes | None:
         """What is sent to who asks so, before the connection is closed; None: let it in."""
-        if (asked := RECALL.match(data)) is None:
+        if (asked := re.match(RECALL, data)) is None:
             return None
         collection = self._collections.get(asked[1].decode())
         if collection is None:
@@ -49,14 +49,14 @@ class Door:
         try:
             self._worker.check_free(collection.cost.seconds(1))
         except BusyError as busy:
-            end = data.find(END) + len(END)
-            length = LENGTH.search(data, 0, end)
-            is_whole = length is not None and end + int(length[1]) == len(data)
-            return self._refusal(busy, data[:end]) if is_whole and self._is_known(collection, data[:end]) else None
+            head = data[: data.find(END) + len(END)]
+            length = re.search(LENGTH, head)
+            is_whole = length is not None and len(head) + int(length[1]) == len(data)
+            return self._refusal(busy, head) if is_whole and self._is_known(collection, head) else None
         return None
 
     def _refusal(self, busy: BusyError, head: bytes) -> bytes:
-        response, given = refused(busy).response(), REQUEST_ID.search(head)
+        response, given = refused(busy).response(), re.search(REQUEST_ID, head)
         more = {
             b"connection": b"close",
             b"x-content-type-options": b"nosniff",
@@ -77,6 +77,6 @@ class Door:
     def _is_known(self, collection: Collection, head: bytes) -> bool:
         if not self._keys:
             return True
-        secret = SECRET.search(head)
+        secret = re.search(SECRET, head)
         key = None if secret is None else key_of(secret[1].decode("latin-1"), self._keys)
         return key is not None and key.opens(collection.name)
