@@ -3,12 +3,11 @@
 import errno
 from pathlib import Path
 
-from ahop.errors import AhopError
 from faults import forks
 from faults.campaign import HANGS, UNTYPED, Campaign, Tally
 from faults.commits import COMMITS, Bench
 from faults.shim import Fault, arm
-from faults.verdict import COUNTED
+from faults.verdict import COUNTED, attempted
 
 KINDS = (
     ("no space, once", Fault.ERROR_ONCE, errno.ENOSPC),
@@ -39,16 +38,13 @@ def chunk(number: int, folder: Path) -> Tally:
 def _tried(bench: Bench, where: Path, fault: Fault, step: int, error: int) -> str:
     """What the writer came to: "done", "refused" by an error of ahop or of the system, "untyped" or "hung"."""
 
+    def change() -> str:
+        bench.change(where)
+        return "done"
+
     def work(say: forks.Say) -> None:
         arm(where, fault, step, error)
-        try:
-            bench.change(where)
-        except (AhopError, OSError) as failure:
-            say(f"refused {type(failure).__name__}")
-        except Exception as failure:
-            say(f"untyped {type(failure).__name__}: {str(failure)[:200]}")
-        else:
-            say("done")
+        say(attempted(change))
 
     ended = forks.run(work)
     if ended.status is None:

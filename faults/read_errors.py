@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from ahop.errors import AhopError
 from faults import forks
 from faults.campaign import HANGS, UNTYPED, WRONG, Campaign, Tally
 from faults.commits import COMMITS, Bench
 from faults.shim import Fault, arm, reads_made
-from faults.verdict import COUNTED, judge
+from faults.verdict import COUNTED, attempted, judge
 
 KINDS = (("disk error of a read, once", Fault.READ_ONCE), ("disk error of reads from then on", Fault.READ_FROM))
 
@@ -35,12 +34,7 @@ def _looked(bench: Bench, where: Path, fault: Fault, read: int) -> tuple[str, st
 
     def work(say: forks.Say) -> None:
         arm(where, fault, read)
-        try:
-            say("same" if bench.subject.is_in(where, [state]) else "wrong")
-        except (AhopError, OSError) as failure:
-            say(f"refused {type(failure).__name__}")
-        except Exception as failure:
-            say(f"untyped {type(failure).__name__}: {str(failure)[:200]}")
+        say(attempted(lambda: "same" if bench.subject.is_in(where, [state]) else "wrong"))
         say(reads_made())
 
     ended = forks.run(work)

@@ -1,12 +1,24 @@
 """What a look at the disk after a fault says about the promise."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+from ahop.errors import AhopError
 from faults import forks
 from faults.campaign import LOST, NOT_OPENED, PHANTOM, UNTYPED, Tally
 from faults.subjects import Subject, look
 
 COUNTED = (LOST, PHANTOM, NOT_OPENED, UNTYPED)
+
+
+def attempted(work: Callable[[], str]) -> str:
+    """What it came to: its own word, "refused" by an error of ahop or of the system, or "untyped"."""
+    try:
+        return work()
+    except (AhopError, OSError) as failure:
+        return f"refused {type(failure).__name__}"
+    except Exception as failure:
+        return f"untyped {type(failure).__name__}: {str(failure)[:200]}"
 
 
 def looked(subject: Subject, folder: Path, numbers: range) -> str:

@@ -65,7 +65,7 @@ def test_importing_the_package_is_quick_beside_torch() -> None:
         ahop.AssociativeMemory, ahop.load
         print((time.process_time() - there) / (there - started))
     """
-    assert min(float(run(script)) for _ in range(3)) < 0.25  # a ratio of one process: a busy machine slows both
+    assert min(float(run(script)) for _ in range(3)) < 0.14  # .3 s beside the 2.1 s of torch: a busy machine slows both
 
 
 @pytest.mark.slow

@@ -78,7 +78,7 @@ class Gate:
             nonlocal status, is_started
             if message["type"] == "http.response.start":
                 status, is_started = message["status"], True
-                more = [(b"x-request-id", told.id.encode()), (b"x-content-type-options", b"nosniff")]
+                more = on_every_answer(told.id)
                 more += [(b"connection", b"close")] if self._held.is_draining else []
                 message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
@@ -152,6 +152,11 @@ class Gate:
             fields["queries"] = told.queries
         log("request", **fields)
         self._tracer.ended(told.route, seconds, headers, fields)
+
+
+def on_every_answer(request: str) -> list[tuple[bytes, bytes]]:
+    """The headers that no answer is without."""
+    return [(b"x-request-id", request.encode()), (b"x-content-type-options", b"nosniff")]
 
 
 def told_of(request: Request) -> Told:

@@ -15,7 +15,6 @@ from ahop.service.answers import RefusedError
 from ahop.service.batching import Job, Worker
 from ahop.service.body import read_body
 from ahop.service.collection import Collection
-from ahop.service.door import Door
 from ahop.service.feedback import Feedback, Review
 from ahop.service.gate import Held, told_of
 from ahop.service.keys import Key
@@ -23,6 +22,7 @@ from ahop.service.metrics import Metrics
 from ahop.service.options import Options
 from ahop.service.refit import Refits
 from ahop.service.request import RecallRequest
+from ahop.service.shedding import LoadShedder
 from ahop.service.snapshot import Snapshot
 from ahop.service.traces import tracer_of_environment
 from ahop.service.upkeep import Upkeep
@@ -42,7 +42,7 @@ class Shared:
         self.worker, self.metrics, self.refits = Worker(options), Metrics(), Refits(options.limits.fit_seconds)
         self.metrics.watch(lambda: self.worker.waiting)
         self.held, self.tracer = Held(), tracer_of_environment()
-        self.door = Door(self.collections, self.worker, options.keys, self.metrics)
+        self.shedder = LoadShedder(self.collections, self.worker, options.keys, self.metrics)
         self.feedback, self.reviews = dict[str, Feedback](), dict[str, Review]()
         self.watched = dict[str, Watched]()
         for each in collections.values():

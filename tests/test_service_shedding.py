@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
 from ahop.service import Key, Limits, Options, create_app
-from ahop.service.door import Door
+from ahop.service.shedding import LoadShedder
 from ahop.service.testing import running
 from tests.recallers import fitted
 
@@ -27,16 +27,16 @@ FULL = Limits(waiting=0)  # as if there were always too many
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("door") / "rooms.ahop"
+    made = tmp_path_factory.mktemp("shedding") / "rooms.ahop"
     fitted().save(made)
     return made
 
 
 @pytest.fixture(scope="module")
-def doors(path: Path) -> Iterator[dict[str, Door]]:
+def shedders(path: Path) -> Iterator[dict[str, LoadShedder]]:
     options = {"open": Options(), "full": Options(limits=FULL), "keyed": Options(limits=FULL, keys=KEYS)}
     shared = {name: create_app({"rooms": path}, each).state.shared for name, each in options.items()}
-    yield {name: each.door for name, each in shared.items()}
+    yield {name: each.shedder for name, each in shared.items()}
     for each in shared.values():
         each.close()
 
@@ -46,12 +46,12 @@ def request(body: bytes = b'{"queries": []}', name: str = "rooms", verb: str = "
     return head.encode() + b"\r\n\r\n" + body
 
 
-def test_while_there_is_room_everything_is_let_in(doors: dict[str, Door]) -> None:
-    assert doors["open"].answer(request()) is None
+def test_while_there_is_room_everything_is_let_in(shedders: dict[str, LoadShedder]) -> None:
+    assert shedders["open"].answer(request()) is None
 
 
-def test_a_recall_is_refused_in_the_words_of_the_service(doors: dict[str, Door]) -> None:
-    answer = doors["full"].answer(request(headers="X-Request-Id: my-own-1\r\n"))
+def test_a_recall_is_refused_in_the_words_of_the_service(shedders: dict[str, LoadShedder]) -> None:
+    answer = shedders["full"].answer(request(headers="X-Request-Id: my-own-1\r\n"))
     assert answer is not None
     head, _, body = answer.partition(b"\r\n\r\n")
     status, *headers = head.decode().split("\r\n")
@@ -79,21 +79,21 @@ def test_a_recall_is_refused_in_the_words_of_the_service(doors: dict[str, Door])
         b"\x00" * 100,
     ],
 )
-def test_all_else_is_let_in(doors: dict[str, Door], asked: bytes) -> None:
-    assert doors["full"].answer(asked) is None
+def test_all_else_is_let_in(shedders: dict[str, LoadShedder], asked: bytes) -> None:
+    assert shedders["full"].answer(asked) is None
 
 
-def test_only_who_may_recall_is_told_that_many_wait(doors: dict[str, Door]) -> None:
-    door = doors["keyed"]
-    assert door.answer(request()) is None
-    assert door.answer(request(headers=f"Authorization: Bearer {NARROW}\r\n")) is None
-    assert door.answer(request(headers="Authorization: Bearer \xff\r\n")) is None
-    answer = door.answer(request(headers=f"authorization: bearer {SECRET}\r\n"))
+def test_only_who_may_recall_is_told_that_many_wait(shedders: dict[str, LoadShedder]) -> None:
+    shedder = shedders["keyed"]
+    assert shedder.answer(request()) is None
+    assert shedder.answer(request(headers=f"Authorization: Bearer {NARROW}\r\n")) is None
+    assert shedder.answer(request(headers="Authorization: Bearer \xff\r\n")) is None
+    answer = shedder.answer(request(headers=f"authorization: bearer {SECRET}\r\n"))
     assert answer is not None
     assert answer.startswith(b"HTTP/1.1 429")
 
 
-def test_a_server_refuses_at_the_door_and_counts_it(path: Path, tmp_path: Path) -> None:
+def test_a_server_sheds_load_and_counts_it(path: Path, tmp_path: Path) -> None:
     code = f"""
         from ahop.service import Limits, Options
         from ahop.service.server import run
@@ -106,7 +106,7 @@ def test_a_server_refuses_at_the_door_and_counts_it(path: Path, tmp_path: Path) 
             b"HTTP/1.1 200"
         )
         counted = service.raw(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").decode()
-        assert "refused at the door" in service.log.read_text()
+        assert "load shed" in service.log.read_text()
         rejected = [line for line in counted.splitlines() if "rejected_total" in line and not line.startswith("#")]
         assert [float(line.split()[-1]) for line in rejected] == [3.0]
         assert not service.failures()

@@ -1,4 +1,4 @@
-"""Refuse at the door what would be refused inside: while too many wait, a refusal must cost next to nothing."""
+"""Load shedding: while too many wait, a refusal must cost next to nothing."""
 
 import re
 import time
@@ -9,15 +9,18 @@ from uuid import uuid4
 
 from ahop.service.answers import refused
 from ahop.service.batching import BusyError, Worker
+from ahop.service.collection import NAME as COLLECTION
 from ahop.service.collection import Collection
+from ahop.service.gate import NAME as REQUEST
+from ahop.service.gate import on_every_answer
 from ahop.service.keys import Key, key_of
 from ahop.service.logs import log
 from ahop.service.metrics import Metrics
 
-RECALL: Final = rb"POST /collections/([A-Za-z0-9_.-]{1,100})/recall HTTP/1\.1\r\n"
+RECALL: Final = rb"POST /collections/(%b)/recall HTTP/1\.1\r\n" % COLLECTION.encode()
 LENGTH: Final = rb"(?i)\r\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r\n"
 SECRET: Final = rb"(?i)\r\nauthorization:[ \t]*bearer ([^\r\n]*)\r\n"
-REQUEST_ID: Final = rb"(?i)\r\nx-request-id:[ \t]*([A-Za-z0-9_-]{1,64})[ \t]*\r\n"
+REQUEST_ID: Final = rb"(?i)\r\nx-request-id:[ \t]*(%b)[ \t]*\r\n" % REQUEST
 END: Final = b"\r\n\r\n"
 # As the application names it.
 ROUTE: Final = "/collections/{name}/recall"
@@ -26,7 +29,7 @@ LOGGED: Final = 1.0
 
 
 @final
-class Door:
+class LoadShedder:
     """Before the application: a recall that would wait too long is refused by the bytes of its request alone.
 
     A request is looked at only if it came in one piece: then nothing of it is still on its way when the connection
@@ -57,12 +60,9 @@ class Door:
 
     def _refusal(self, busy: BusyError, head: bytes) -> bytes:
         response, given = refused(busy).response(), re.search(REQUEST_ID, head)
-        more = {
-            b"connection": b"close",
-            b"x-content-type-options": b"nosniff",
-            b"x-request-id": given[1] if given else uuid4().hex.encode(),
-        }
-        lines = [b"%b: %b\r\n" % header for header in (*response.raw_headers, *more.items())]
+        more = on_every_answer(given[1].decode() if given else uuid4().hex)
+        headers = (*response.raw_headers, *more, (b"connection", b"close"))
+        lines = [b"%b: %b\r\n" % header for header in headers]
         status = HTTPStatus(response.status_code)
         self._counted(status)
         return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (status, status.phrase.encode(), b"".join(lines), bytes(response.body))
@@ -71,7 +71,7 @@ class Door:
         self._metrics.ended(ROUTE, int(status), 0.0)
         self._count, now = self._count + 1, time.monotonic()
         if now > self._logged + LOGGED:
-            log("refused at the door", requests=self._count)
+            log("load shed", requests=self._count)
             self._count, self._logged = 0, now
 
     def _is_known(self, collection: Collection, head: bytes) -> bool:
