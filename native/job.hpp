@@ -63,9 +63,28 @@ struct Additive {
     std::size_t b, knots, used_knots;
 };
 
+constexpr double LEAST_WIDTH = 1e-30;
+
+// What values say by themselves: log(rate * density((x - center) / scale) / scale), an outlier; and the logarithm of that
+// plus (1 - rate) times the mean over the population's quantiles of normal densities about gain * quantile + bias, each as
+// wide as the noise and half the way between its neighbors. Both are zero where a value is NaN.
+template <class T>
+struct Marginals {
+    const T* queries;  // (b, d)
+    std::size_t b, d;
+    const T *gain, *bias, *std, *outlier_rate, *center, *scale;  // (d,)
+    bool signs;                                                  // the bias is as often taken away as added
+    const T* population;                                         // (d, quantiles), rising
+    std::size_t quantiles;
+    const T* log_density;  // (steps,), constant between `low` and `high`, falling by a factor of e a step beyond
+    std::size_t steps;
+    T low, high;
+};
+
 // One instruction set's work on the blocks [first, last), with memory of its own.
 template <class T>
 struct Kernels {
+    std::size_t lanes;
     // Rows of `scratch` that the others need for d dimensions.
     std::size_t (*scratch_bytes)(std::size_t d);
     void (*pack)(const T* patterns, std::size_t n, std::size_t d, T* blocks, std::uint8_t* finite, std::size_t first,
@@ -82,6 +101,8 @@ struct Kernels {
     bool (*sort)(T* values, std::size_t m, std::size_t d, std::size_t first, std::size_t last, void* scratch);
     void (*mixture)(const Mixture<T>&, T* scores, std::size_t first, std::size_t last, void* scratch);
     void (*additive)(const Additive<T>&, T* scores, std::size_t first, std::size_t last, void* scratch);
+    // Of the strips [first, last), as many dimensions each as this instruction set has lanes; both (b, d).
+    void (*marginals)(const Marginals<T>&, T* outliers, T* marginal, std::size_t first, std::size_t last, void* scratch);
 };
 
 constexpr std::size_t MOST_DIMENSIONS = 4096;

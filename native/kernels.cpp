@@ -4,6 +4,7 @@
 // for all.
 #include "additive.hpp"
 #include "blocks.hpp"
+#include "marginals.hpp"
 #include "mixture.hpp"
 #include "network.hpp"
 
@@ -392,7 +393,8 @@ bool sort(T* values, std::size_t m, std::size_t d, std::size_t first, std::size_
 
 template <class T>
 constexpr Kernels<T> kernels() {
-    return {scratch_bytes, pack<T>, scores<T>, weight_gradient<T>, data_gradient<T>, sort<T>, mixture_scores<T>, additive_scores<T>};
+    return {Vectors<T>::lanes, scratch_bytes, pack<T>,           scores<T>,          weight_gradient<T>,
+            data_gradient<T>,  sort<T>,       mixture_scores<T>, additive_scores<T>, marginals<T>};
 }
 
 }  // namespace

@@ -391,6 +391,29 @@ void paired_mixture(const Matrix<const T>& patterns, const Matrix<const std::int
               });
 }
 
+// What values say by themselves. `parameters` are gain, bias, std, outlier rate, center and scale; `found` is twice (b, d).
+template <class T>
+void marginals(const Matrix<const T>& queries, const Matrix<const T>& parameters, const Matrix<const T>& population,
+               const Matrix<const T>& log_density, const Matrix<const T>& ends, bool signs, const Cube<T>& found,
+               std::size_t threads) {
+    std::size_t b = queries.shape(0), d = queries.shape(1);
+    require(parameters.shape(0) == 6 && parameters.shape(1) == d && population.shape(0) == d && population.shape(1) > 0,
+            "queries and parameters differ in dimensions");
+    require(log_density.shape(0) == 1 && log_density.shape(1) > 0 && ends.shape(0) == 1 && ends.shape(1) == 2,
+            "a density has steps between two ends");
+    require(found.shape(0) == 2 && found.shape(1) == b && found.shape(2) == d, "the marginals have another shape");
+    const T* of = parameters.data();
+    Marginals<T> job{queries.data(), b, d, of, of + d, of + 2 * d, of + 3 * d, of + 4 * d, of + 5 * d, signs,
+                     population.data(), population.shape(1), log_density.data(), log_density.shape(1),
+                     ends.data()[0], ends.data()[1]};
+    const Kernels<T>& chosen = kernels<T>();
+    nb::gil_scoped_release release;
+    share_out((d + chosen.lanes - 1) / chosen.lanes, 4 * job.quantiles * BLOCK_BYTES, threads, Shares::WHOEVER_IS_FREE,
+              [&](std::size_t first, std::size_t last, std::size_t, void* scratch) {
+                  chosen.marginals(job, found.data(), found.data() + b * d, first, last, scratch);
+              });
+}
+
 template <class T>
 void additive(const Matrix<const T>& patterns, const Cube<const T>& blocks, const Bytes& finite,
               const Matrix<const T>& places, std::size_t used_knots, const Cube<const T>& profiles, const Matrix<T>& out,
@@ -428,6 +451,9 @@ void define(nb::module_& module) {
                "shifts"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
     module.def("additive", &additive<T>, "patterns"_a.noconvert(), "blocks"_a.noconvert(), "finite"_a.noconvert(),
                "places"_a.noconvert(), "used_knots"_a, "profiles"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+    module.def("marginals", &marginals<T>, "queries"_a.noconvert(), "parameters"_a.noconvert(),
+               "population"_a.noconvert(), "log_density"_a.noconvert(), "ends"_a.noconvert(), "signs"_a,
+               "found"_a.noconvert(), "threads"_a);
     module.def("sort", &sort<T>, "values"_a.noconvert(), "threads"_a);
 }
 

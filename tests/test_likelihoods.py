@@ -115,6 +115,54 @@ def test_tables_are_looked_up_as_the_formula_says(
         native.use(INSTRUCTION_SETS[0])
 
 
+@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
+@both_dtypes
+@given(
+    dimensions=st.sampled_from([1, 3, 64, 600]),
+    batch=st.integers(0, 3),
+    signs=st.booleans(),
+    size=st.sampled_from([1e-20, 1.0, 1e3, 1e15]),
+    gaps=st.sampled_from([0.0, 0.3, 1.0]),
+    seed=seeds,
+)
+def test_values_say_by_themselves_what_the_formula_says(
+    instruction_set: str,
+    dtype: torch.dtype,
+    dimensions: int,
+    batch: int,
+    signs: bool,
+    size: float,
+    gaps: float,
+    seed: int,
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    variant = learned(dimensions, signs, generator).to(dtype)
+    variant.scale.mul_(0.1 + torch.rand(dimensions, generator=generator))
+    variant.outliers.log_density.copy_(torch.randn(256, generator=generator).log_softmax(0))
+    variant.outlier_rate[0] = 1e-12
+    queries = size * numbers(batch, dimensions, gaps, dtype, generator)
+    with torch.enable_grad():  # where gradients flow, torch works the formula out
+        leaf = queries.clone().requires_grad_()
+        expected = torch.stack(variant._log_outliers_and_marginal(leaf)).detach()
+    assert native is not None
+    native.use(instruction_set)
+    try:
+        found = torch.stack(variant._log_outliers_and_marginal(queries))
+    finally:
+        native.use(INSTRUCTION_SETS[0])
+    seen = ~queries.isnan()
+    tolerance = 5e-6 if dtype == torch.float32 else 1e-13
+    assert_close(found[:, seen], expected[:, seen], rtol=tolerance, atol=tolerance)
+    assert not bool(found[:, ~seen].any())
+
+
+def test_a_value_beyond_all_squares_is_an_outlier() -> None:
+    variant = ahop.variants.MixtureVariant(2)
+    outliers, marginal = variant._log_outliers_and_marginal(torch.full((1, 2), 1e30))
+    assert_close(outliers, marginal)
+    assert bool(outliers.isfinite().all())
+
+
 @both_dtypes
 def test_a_memory_answers_the_same_without_kernels(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)

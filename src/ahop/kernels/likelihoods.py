@@ -23,6 +23,10 @@ def serves_tables(patterns: Tensor, profiles: Tensor) -> bool:
     return _serves(patterns, profiles)
 
 
+def serves_marginals(population: Tensor, queries: Tensor) -> bool:
+    return queries.shape[-1] == len(population) and _serves(population.mT, queries)
+
+
 def _serves(patterns: Tensor, queries: Tensor) -> bool:
     """No gradient flows through these kernels, and compilers do not know them."""
     wants_gradient = torch.is_grad_enabled() and (patterns.requires_grad or queries.requires_grad)
@@ -65,6 +69,25 @@ def paired_mixture_scores(
     arguments = [each.detach().contiguous() for each in (patterns, rows, asked, worth, alone, slopes.unsqueeze(0))]
     kernels.paired_mixture(*arguments, shifts.detach().contiguous(), scores, threads_for(rows.numel() * asked.shape[1]))
     return scores
+
+
+def mixture_marginals(
+    queries: Tensor, parameters: list[Tensor], population: Tensor, log_density: Tensor, ends: Tensor, signs: bool
+) -> Tensor:
+    r"""$\log g_i G(x_i)$ and $\log p_0(x_i)$, (2, ..., d); zero where a value is NaN.
+
+    Args:
+        parameters: gain, bias, std, outlier rate, center and scale, (d,) each.
+        population: (d, quantiles), rising.
+        log_density: (steps,) of outliers between the two ends.
+    """
+    kernels = compiled()
+    assert kernels is not None
+    values = queries.detach().reshape(-1, queries.shape[-1]).contiguous()
+    found = values.new_empty(2, *values.shape)
+    each = (torch.stack(parameters), population.contiguous(), log_density.unsqueeze(0), ends.unsqueeze(0))
+    kernels.marginals(values, *each, signs, found, threads_for(values.numel() * population.shape[1]))
+    return found.view(2, *queries.shape)
 
 
 def table_scores(patterns: Tensor, places: Tensor, profiles: Tensor) -> Scores:

@@ -1,6 +1,5 @@
 """A corruption that is learned: each entry kept, an outlier, or missing."""
 
-from collections.abc import Callable
 from math import log, pi
 from typing import final
 
@@ -13,7 +12,13 @@ from ahop._blocks import pair_blocks
 from ahop._checks import check_count
 from ahop._missing import filled, observed
 from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
-from ahop.kernels.likelihoods import mixture_scores, paired_mixture_scores, serves_mixture
+from ahop.kernels.likelihoods import (
+    mixture_marginals,
+    mixture_scores,
+    paired_mixture_scores,
+    serves_marginals,
+    serves_mixture,
+)
 from ahop.missingness import Missingness
 from ahop.variants.base import FactorizedVariant
 from ahop.variants.density import StepDensity
@@ -24,14 +29,8 @@ POPULATION = 33
 FAR = 1e18
 # Its exponential is a normal number in float32, and so is its inverse.
 EXPONENT = 80.0
-# Sums of exponentials below this have lost digits in float32.
-LEAST_SUM = 1e-30
-# Fewer values are looked up among the population all at once.
-FEW_VALUES = 1 << 12
 # Standard deviations within which an entry may have been kept.
 KEPT_WITHIN = 6.0
-# Queries of which less was observed are walked entry by entry.
-LISTED = 0.5
 # Small enough for the inner caches: each block is walked several times.
 BLOCK_BYTES = 2**18
 
@@ -102,7 +101,7 @@ class MixtureVariant(FactorizedVariant):
         missing = torch.isnan(queries)
         base = self.missingness.base.to(queries.dtype)
         gaps = -softplus(torch.where(missing, -base, base))
-        values = _at_observed(self._log_outliers_and_marginal, queries)[1]
+        values = self._log_outliers_and_marginal(queries)[1]
         return (gaps + values.masked_fill(missing, 0)).sum(-1)
 
     @override
@@ -155,16 +154,6 @@ class MixtureVariant(FactorizedVariant):
         values = values + alone.unsqueeze(-2) * seen.unsqueeze(-3)
         return values + self.missingness.evidence_per_dimension(patterns, queries), is_kept
 
-    def kept_probability(self, originals: Queries, queries: Queries) -> Queries:
-        """How likely each entry of a copy (b, d) was kept, given its original (b, d), and is no outlier.
-
-        Nothing was kept that is so far off that noise has never been seen to go there, nor outliers.
-        """
-        asked, worth = self._kept_or_not(queries, _at_observed(self._log_outliers, queries))
-        deviation, shift = asked - self._of_patterns(originals)[0], self._shift_in_stds(queries.dtype)
-        kept = log_two_bumps(deviation, shift) if self.signs else -0.5 * deviation.square()
-        return torch.sigmoid(worth + kept).where(_is_within(kept), 0)
-
     @override
     def paired_evidence(self, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
         return self._paired_evidence(patterns, rows, queries, self._of_queries(queries))
@@ -184,16 +173,11 @@ class MixtureVariant(FactorizedVariant):
 
         A value that was not observed is worth nothing, which spares the pairs a mask.
         """
-        outliers, marginal = _at_observed(self._log_outliers_and_marginal, queries)
-        return *self._kept_or_not(queries, outliers), (outliers - marginal).masked_fill(torch.isnan(queries), 0)
-
-    def _kept_or_not(self, queries: Queries, outliers: Tensor) -> tuple[Tensor, Tensor]:
-        """Places in standard deviations, and how much a match there is worth beside an outlier."""
+        outliers, marginal = self._log_outliers_and_marginal(queries)
         unseen, std = torch.isnan(queries), self.std.to(queries.dtype)
-        queries = filled(queries)
         worth = self._log_kept_rate(queries.dtype) - std.log() - 0.5 * log(2 * pi) - outliers
-        place = queries if self.signs else queries - self.bias.to(queries.dtype)
-        return place / std, worth.masked_fill(unseen, -FAR)
+        place = filled(queries) if self.signs else filled(queries) - self.bias.to(queries.dtype)
+        return place / std, worth.masked_fill(unseen, -FAR), (outliers - marginal).masked_fill(unseen, 0)
 
     def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
         """Places in standard deviations, too far away to match anything where not observed; and where observed."""
@@ -211,55 +195,35 @@ class MixtureVariant(FactorizedVariant):
     def _slopes(self, dtype: torch.dtype) -> Tensor:
         return self.gain.to(dtype) / self.std.to(dtype)
 
-    def _log_outliers(self, values: Tensor, columns: Tensor | slice) -> Tensor:
-        r"""$\log g_i G(x_i)$ at values of these dimensions."""
-        center, scale, rate = (each.to(values.dtype)[columns] for each in (self.center, self.scale, self.outlier_rate))
+    def _log_outliers(self, values: Tensor) -> Tensor:
+        r"""$\log g_i G(x_i)$."""
+        center, scale, rate = (each.to(values.dtype) for each in (self.center, self.scale, self.outlier_rate))
         return self.outliers.log_prob((values - center) / scale) - scale.log() + rate.log()
 
     def _log_kept_rate(self, dtype: torch.dtype) -> Tensor:
         return torch.log1p(-self.outlier_rate.to(dtype))
 
-    def _log_outliers_and_marginal(self, values: Tensor, columns: Tensor | slice) -> Tensor:
-        r"""$\log g_i G(x_i)$ and $\log p_0(x_i)$, (2, ...), the second of which is made of the first.
+    def _log_outliers_and_marginal(self, queries: Queries) -> tuple[Tensor, Tensor]:
+        r"""$\log g_i G(x_i)$ and $\log p_0(x_i)$, the second of which is made of the first; anything at gaps."""
+        if serves_marginals(self.population, queries):
+            parameters = [self.gain, self.bias, self.std, self.outlier_rate, self.center, self.scale]
+            density = self.outliers
+            outliers, marginal = mixture_marginals(
+                queries, parameters, self.population, density.log_density, density.ends, self.signs
+            )
+            return outliers, marginal
+        values = filled(queries)
+        outliers = self._log_outliers(values)
+        kept = self._log_bumps(values) - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(values.dtype)
+        return outliers, torch.logaddexp(kept, outliers)
 
-        It is the mean over the population's quantiles, each as wide as the gap to its neighbors.
-        """
-        outliers = self._log_outliers(values, columns)
-        if torch.is_grad_enabled():
-            total = self._log_bumps(values, columns)
-        else:  # a sum of exponentials takes half as long as one of logarithms, wherever it is large enough for one
-            total = self._sum_of_bumps(values, columns)
-            small = total < LEAST_SUM
-            total.log_()
-            if bool(small.any()):
-                each = columns if isinstance(columns, Tensor) else torch.arange(values.shape[-1], device=values.device)
-                total[small] = self._log_bumps(values[small], each.expand_as(values)[small])
-        kept = total - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(values.dtype)[columns]
-        return torch.stack([outliers, torch.logaddexp(kept, outliers)])
-
-    def _sum_of_bumps(self, values: Tensor, columns: Tensor | slice) -> Tensor:
+    def _log_bumps(self, values: Tensor) -> Tensor:
+        """Of the sum over the population's quantiles, each as wide as the gap to its neighbors."""
         places, stds = self._population(values.dtype)
         bias = self.bias.to(values.dtype)
-        if values.numel() <= FEW_VALUES:  # all bumps at once: for few values, calls take longer than what they do
-            shifts = torch.stack([bias, -bias] if self.signs else [bias], dim=-1)[columns].unsqueeze(-1)
-            inverse = (1 / stds)[columns].unsqueeze(-2)
-            bumps = (values[..., None, None] - places[columns].unsqueeze(-2) - shifts).mul_(inverse)
-            return bumps.square_().mul_(-0.5).exp_().mul_(inverse).sum(-1).mean(-1)
-        total = torch.zeros_like(values)
-        for shift in (bias, -bias) if self.signs else (bias,):
-            for place, std in zip((places + shift.unsqueeze(-1)).mT, stds.mT, strict=True):
-                inverse = (1 / std)[columns]
-                bump = (values - place[columns]).mul_(inverse).square_().mul_(-0.5).exp_()
-                total.addcmul_(bump, inverse, value=0.5 if self.signs else 1.0)
-        return total
-
-    def _log_bumps(self, values: Tensor, columns: Tensor | slice) -> Tensor:
-        places, stds = self._population(values.dtype)
-        bias = self.bias.to(values.dtype)[columns]
         total = torch.full_like(values, -torch.inf)
-        for place, own in zip(places.mT, stds.mT, strict=True):
-            std = own[columns]
-            deviation = (values - place[columns] - (0 if self.signs else bias)) / std
+        for place, std in zip(places.mT, stds.mT, strict=True):
+            deviation = (values - place - (0 if self.signs else bias)) / std
             exponent = log_two_bumps(deviation, bias / std) if self.signs else -0.5 * deviation.square()
             total = torch.logaddexp(total, exponent - std.log())
         return total
@@ -270,20 +234,6 @@ class MixtureVariant(FactorizedVariant):
         reach = torch.nn.functional.pad(places, (1, 1), mode="replicate")
         gaps = (reach[:, 2:] - reach[:, :-2]) / 2
         return places, torch.hypot(self.std.to(dtype).unsqueeze(-1), gaps)  # no square leaves the range of float32
-
-
-def _at_observed(function: Callable[[Tensor, Tensor | slice], Tensor], queries: Queries) -> Tensor:
-    """The function of values and of their dimensions, at all queries (b, d); anything where these are not observed."""
-    if torch.is_grad_enabled() or torch.compiler.is_compiling():
-        return function(filled(queries), slice(None))
-    seen = ~torch.isnan(queries)
-    if int(seen.sum()) > LISTED * seen.numel():
-        return function(filled(queries), slice(None))
-    columns = torch.arange(queries.shape[-1], device=queries.device).expand_as(queries)[seen]
-    values = function(filled(queries[seen]), columns)
-    found = queries.new_zeros(*values.shape[:-1], *queries.shape)
-    found[..., seen] = values
-    return found
 
 
 def _is_within(bump: Tensor) -> Tensor:
