@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from math import exp, log
+from math import exp, isnan, log
 
 import numpy as np
 import torch
@@ -220,10 +220,13 @@ def _against_unknown(
 
 def _of_similarity(compared: Compared, found: Contributions, query: Tensor, weight: float) -> list[Bar]:
     """What each dimension and what only the whole vector says for the answer, less what they say for the rival."""
-    sizes = weight * _lead(found.dimensions[0].double())
+    sizes = (weight * _lead(found.dimensions[0].double())).tolist()
+    kept = None if found.is_kept is None else found.is_kept[0, 0].tolist()
     values = torch.cat([query, compared.patterns]).mT.tolist()
-    told = zip(compared.dimensions, sizes.tolist(), _words(compared, found, query, sizes), values, strict=True)
-    bars = [Bar(name, size, word, *of_dimension) for name, size, word, of_dimension in told]
+    bars = [
+        Bar(name, size, _word(size, None if kept is None else kept[place], *of_dimension[:2]), *of_dimension)
+        for place, (name, size, of_dimension) in enumerate(zip(compared.dimensions, sizes, values, strict=True))
+    ]
     for name, scores in found.wholes.items():
         size = weight * float(_lead(scores[0].double()))
         bars.append(Bar(name, size, _side(size)))
@@ -244,18 +247,15 @@ def _log_odds(model: Model, ranked: Ranked, scores: Tensor) -> float:
     return float(shares[0].log() - shares[1].log())
 
 
-def _words(compared: Compared, found: Contributions, query: Tensor, sizes: Tensor) -> list[str]:
-    """What happened to each dimension of the answer: as a mixture sees it, else by whom it speaks for."""
-    if found.is_kept is None:
-        words = [_side(size) for size in sizes.tolist()]
-    else:
-        kept = zip(found.is_kept[0, 0].tolist(), sizes.tolist(), strict=True)
-        words = [("agrees" if size >= 0 else "agrees less") if agrees else "outlier" for agrees, size in kept]
-    gaps = torch.isnan(torch.cat([query, compared.patterns[:1]])).mT.tolist()
-    return [
-        "missing" if unseen else "not stored" if unstored else word
-        for word, (unseen, unstored) in zip(words, gaps, strict=True)
-    ]
+def _word(size: float, is_kept: bool | None, seen: float, stored: float) -> str:
+    """What happened to a dimension of the answer: as a mixture sees it, else by whom it speaks for."""
+    if isnan(seen):
+        return "missing"
+    if isnan(stored):
+        return "not stored"
+    if is_kept is None:
+        return _side(size)
+    return "outlier" if not is_kept else "agrees" if size >= 0 else "agrees less"
 
 
 def _side(size: float) -> str:
