@@ -1,10 +1,12 @@
-"""Numeric helpers: columns in use, saturation, unit lengths, distinct values, principal directions."""
+"""Numeric helpers: columns in use, saturation, exponentials, unit lengths, distinct values, principal directions."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+# The exponential of less is lost beside one, in every dtype; and subnormal numbers take processors ten times as long.
+LEAST_EXPONENT = -80.0
 # Columns are worth picking out if they are so few of all, and what is picked has at most so many entries.
 FEW, MOST_PICKED = 0.25, 1 << 25
 
@@ -23,6 +25,11 @@ def saturate(values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     dtype = dtype or values.dtype
     largest = min(torch.finfo(dtype).max, torch.finfo(values.dtype).max)
     return values.clamp(-largest, largest).to(dtype)
+
+
+def exponentials_(values: Tensor) -> Tensor:
+    """In place, of numbers up to zero, one of them zero in each sum that they go into: what is lost there is cut."""
+    return values.clamp_min_(LEAST_EXPONENT).exp_()
 
 
 def lowest(dtype: torch.dtype) -> float:

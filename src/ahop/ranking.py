@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ahop._tensors import saturate
+from ahop._tensors import exponentials_, saturate
 from ahop._typing import PerQuery, Scores
 from ahop.model import Model
 from ahop.separations.softmax import Softmax, has_evidence, sharpened
@@ -86,9 +86,9 @@ class Ranking:
             return
         if self._all is not None:
             self._all.append(scores)
-        best = scores.topk(min(self.k, scores.shape[1]), dim=-1)
-        self._weigh(scores, best.values[:, 0])
-        self._keep(best.values, best.indices, ids, patterns)
+        top = scores.amax(-1)
+        self._weigh(scores, top)
+        self._keep(scores, top, ids, patterns)
         if self.evidence is not None:
             self.evidence = self.evidence.merged(Evidence.of(scores if evidence is None else evidence))
 
@@ -106,27 +106,37 @@ class Ranking:
         """The mass, relative to the best score so far: differences of the largest floats fit into float64."""
         before, has_mass = self.top, torch.isneginf(top).logical_not()  # patterns whose prior is zero have none
         below = scores - top.where(has_mass, 0).unsqueeze(-1)
-        block = sharpened(below, self.beta).exp_().sum(-1).double().log()
+        block = exponentials_(sharpened(below, self.beta)).sum(-1).double().log().where(has_mass, -torch.inf)
         self.top = torch.maximum(before, top.double())
         known, more = (self.beta * _below(each, self.top) for each in (before, top.double()))
         self.log_mass = torch.logaddexp(self.log_mass + known, block + more)
         has_floor = isinstance(self.model.separation, Softmax) and self.model.separation.floor > 0
         self.known += has_evidence(scores).sum(-1) if has_floor else scores.shape[-1]
 
-    def _keep(self, scores: Scores, columns: Tensor, ids: Tensor, patterns: Tensor | None) -> None:
+    def _keep(self, scores: Scores, top: PerQuery, ids: Tensor, patterns: Tensor | None) -> None:
         """The best of these and of those before. A stable sort: of equals the first row is kept."""
-        before = self.scores.shape[1]
-        both = torch.cat([self.scores, scores], dim=-1).sort(dim=-1, descending=True, stable=True)
-        order = both.indices[:, : self.k]
-        self.scores = both.values[:, : self.k]
-        self.ids = torch.cat([self.ids, ids[columns]], dim=-1).gather(-1, order)
-        is_new = order >= before
-        if self.patterns is not None and patterns is not None and bool(is_new.any()):
-            kept = self.patterns.new_empty(*order.shape, patterns.shape[1])
-            who, place = (~is_new).nonzero(as_tuple=True)
-            kept[who, place] = self.patterns[who, order[who, place]]
-            kept[is_new] = patterns[columns.gather(-1, (order - before).clamp_min(0))[is_new]]
-            self.patterns = kept
+        before, number = self.scores.shape[1], min(self.k, scores.shape[1])
+        is_full, queries = before == self.k, torch.arange(len(scores), device=scores.device)
+        if is_full:  # most queries have nothing to gain from one more block, and the others little
+            queries = (top > self.scores[:, -1]).nonzero().squeeze(-1)
+            if not len(queries):
+                return
+            scores = scores[queries] if len(queries) < len(scores) else scores
+            number = min(number, int((scores > self.scores[queries, -1:]).sum(-1).max()))
+        best = scores.topk(number, dim=-1)
+        both = torch.cat([self.scores[queries], best.values], dim=-1).sort(dim=-1, descending=True, stable=True)
+        order, kept = both.indices[:, : self.k], both.values[:, : self.k]
+        named = torch.cat([self.ids[queries], ids[best.indices]], dim=-1).gather(-1, order)
+        stored = None
+        if self.patterns is not None and patterns is not None:
+            both_stored = torch.cat([self.patterns[queries], patterns[best.indices]], dim=1)
+            stored = both_stored.gather(1, order.unsqueeze(-1).expand(-1, -1, both_stored.shape[-1]))
+        if not is_full:
+            self.scores, self.ids, self.patterns = kept, named, stored
+            return
+        self.scores[queries], self.ids[queries] = kept, named
+        if self.patterns is not None and stored is not None:
+            self.patterns[queries] = stored
 
 
 def merged(parts: Sequence[Ranked], k: int, beta: float) -> Ranked:

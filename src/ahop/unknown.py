@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from ahop._checks import check_rate
 from ahop._component import Component
-from ahop._tensors import lowest
+from ahop._tensors import exponentials_, lowest
 from ahop._typing import PerQuery, Scores
 
 FEATURES = 4
@@ -51,13 +51,18 @@ class Evidence:
         if not scores.shape[-1]:
             return cls.none(len(scores), scores.device)
         is_known = scores > 0.5 * lowest(scores.dtype)
-        scores = scores.double()
         best, place = scores.max(-1, keepdim=True)
-        rest = scores.scatter(-1, place, -torch.inf).logsumexp(-1)
-        known = is_known.sum(-1).double()
-        mean = torch.where(is_known, scores, 0).sum(-1) / known.clamp_min(1)
-        squares = torch.where(is_known, scores - mean.unsqueeze(-1), 0).square().sum(-1)
-        return cls(best.squeeze(-1), rest, mean, squares, known, torch.full_like(known, scores.shape[-1]))
+        others = scores.scatter(-1, place, -torch.inf)
+        second = others.amax(-1, keepdim=True)
+        mass = exponentials_(others.sub_(second.where(~torch.isneginf(second), 0))).sum(-1).double()
+        rest = second.squeeze(-1).double() + mass.log()
+        known = is_known.sum(-1)
+        mean = torch.where(is_known, scores, 0).sum(-1, dtype=torch.float64) / known.clamp_min(1)
+        near = mean.to(scores.dtype).unsqueeze(-1)
+        squares = torch.where(is_known, scores - near, 0).square_().sum(-1, dtype=torch.float64)
+        squares = (squares - known * (mean - near.squeeze(-1)).square()).clamp_min(0)
+        rows = torch.full_like(rest, scores.shape[-1])
+        return cls(best.squeeze(-1).double(), rest, mean, squares, known.double(), rows)
 
     @classmethod
     def of_some(

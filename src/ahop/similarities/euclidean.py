@@ -27,8 +27,8 @@ class EuclideanSimilarity(DecomposableSimilarity):
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         center = patterns.detach().mean(-2, keepdim=True)
         patterns, queries = patterns - center, queries - center
-        lengths = queries.square().sum(-1).unsqueeze(-1) + patterns.square().sum(-1).unsqueeze(-2)
-        return (2 * (queries @ patterns.mT) - lengths).clamp_max(0)
+        of_queries, of_patterns = queries.square().sum(-1).unsqueeze(-1), patterns.square().sum(-1).unsqueeze(-2)
+        return (2 * queries @ patterns.mT).sub_(of_queries).sub_(of_patterns).clamp_max(0)  # no pass but these
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
