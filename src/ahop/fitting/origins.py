@@ -36,6 +36,8 @@ TRIAL_STEPS, STEPS, MORE_STEPS = 24, 50, STARTED + 12
 BEST, DRAWN, LEAST_SHARE = 8, 8, 0.02
 # Where more patterns are stored, origins are looked for among those that are near by distance, so many.
 MANY_PATTERNS, NEAR = 4096, 256
+# A shift that moved by less of the noise brings the same neighbors.
+MOVED = 0.25
 # Which start and which form is best is told by so many queries, or by so many of their entries if these are more.
 TRIAL_QUERIES, TRIAL_ENTRIES = 256, 1 << 13
 # The share of queries that come from no stored pattern: where it starts, its prior in queries, and the most of it.
@@ -160,7 +162,7 @@ class OriginProblem:
         self, mixture: MixtureFit, rounds: int = ROUNDS, unknown: float = UNKNOWN, steps: int = STEPS
     ) -> Inference:
         """Rounds from this mixture on, until the odds of the queries rise no more."""
-        self.shift, self._near = mixture.variant.shift.to(self.patterns), None
+        self._follow(mixture)
         found: Inference | None = None
         for number in range(rounds):
             listed = self.shortlist(mixture)
@@ -229,6 +231,12 @@ class OriginProblem:
         if len(self.patterns) > MANY_PATTERNS and self._near is None:
             self._near = rank(Model(self._moved(EuclideanSimilarity())), self.patterns, self.queries, NEAR).ids
         return self._near
+
+    def _follow(self, mixture: MixtureFit) -> None:
+        """Take neighbors by the shift of this mixture from now on."""
+        shift, std = mixture.variant.shift.to(self.patterns), mixture.variant.std.to(self.patterns)
+        if float(((shift - self.shift) / std).square().mean()) > MOVED**2:
+            self.shift, self._near = shift, None
 
     def _moved(self, base: DecomposableSimilarity) -> DebiasedSimilarity:
         moved = DebiasedSimilarity(base, self.patterns.shape[1]).to(self.patterns)

@@ -1,6 +1,6 @@
 """The index: candidates from an engine, exact scores, and posteriors that account for the other rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, final, overload
 from weakref import WeakKeyDictionary
@@ -231,9 +231,10 @@ class Index:
                 drawn = asked @ self._drawn_vectors.mT
                 drawn += (of_compared - drawn[:, some]).mean(-1, keepdim=True)  # what lifting leaves out
             known = (count * has_evidence(of_compared).double().mean(-1)).round().long()
-            rest = self._tail(exact, drawn, found.indices, allowed, count, beta)
+            tail = self._tail(exact, drawn, found.indices, allowed, count)
+            rest = tail(beta)
             if model.detector is not None:
-                plain = rest if beta == 1 else self._tail(exact, drawn, found.indices, allowed, count, 1.0)
+                plain = rest if beta == 1 else tail(1.0)
                 evidence = Evidence.of_some(exact, plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
         if found.log_mass is not None:
             rest = _rest(found, exact, beta)
@@ -276,16 +277,16 @@ class Index:
         return scores.masked_fill(indices < 0, -torch.inf)
 
     def _tail(
-        self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int, beta: float
-    ) -> Tensor:
-        """The logarithm of the mass that is no candidate, (b,)."""
+        self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int
+    ) -> Callable[[float], Tensor]:
+        """By the sharpness of scores, the logarithm of the mass that is no candidate, (b,)."""
         free = drawn if allowed is None else drawn.masked_fill(~allowed[self._drawn], -torch.inf)
         places = torch.searchsorted(self._drawn, candidates.contiguous()).clamp_max(len(self._drawn) - 1)
         taken = torch.zeros_like(free).scatter_add_(-1, places, (self._drawn[places] == candidates).to(free))
         free = free.masked_fill(taken > 0, -torch.inf)
         last = exact.masked_fill(torch.isneginf(exact), torch.inf).amin(-1)  # the last candidate that there is
         number = int((candidates >= 0).sum(-1).max()) if candidates.numel() else 0
-        return log_tail_mass(beta * last, max(1, number), beta * free, max(0, count - number))
+        return lambda beta: log_tail_mass(beta * last, max(1, number), beta * free, max(0, count - number))
 
 
 def _are_same(first: Similarity, second: Similarity) -> bool:
