@@ -137,7 +137,11 @@ class AdaptReport:
 
 
 def _later(adapted: AdaptReport | None) -> str:
-    return "" if adapted is None else f" Later: {adapted}"
+    return "" if adapted is None else f"\nLater: {adapted}"
+
+
+def _paragraph(report: object) -> str:
+    return f"<p>{escape(str(report))}</p>".replace("\n", "<br>")
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,7 @@ class SolverReport:
 
     def _repr_html_(self) -> str:
         rows = [("before", f"{self.loss_before:.3f}"), (f"after {self.steps} steps", f"{self.loss:.3f}")]
-        return f"<p>{escape(str(self))}</p>" + table(["", "loss"], rows)
+        return _paragraph(self) + table(["", "loss"], rows)
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,7 @@ class UnlabeledReport:
         beside = "" if self.plain is None else f", {_bits(self.plain)} under the plain metric"
         unknown = f", about {100 * self.unknown:.0f} % of no stored pattern" if self.unknown > 0.005 else ""
         return (
-            f"Learned from {self.queries} queries, {seen}{unknown}. Halves of held-out queries, asked alone, tell "
+            f"Learned from {self.queries} queries, {seen}{unknown}.\nHalves of held-out queries, asked alone, tell "
             f"{_bits(self.information)} bits about which other half is theirs{beside}."
         )
 
@@ -246,11 +250,11 @@ class FitReport:
 
     def _repr_html_(self) -> str:
         rows = [(trial.name, f"{trial.log_loss:.2f}", f"{100 * trial.accuracy:.0f} %") for trial in self.trials]
-        return f"<p>{escape(str(self))}</p>" + (table(["candidate", "log-loss", "found first"], rows) if rows else "")
+        return _paragraph(self) + (table(["candidate", "log-loss", "found first"], rows) if rows else "")
 
     def _fitted(self) -> str:
         if self.unlabeled is not None:
-            return f"{self.unlabeled} {self.corruption} {self._calibrated()} {self.seconds:.1f} s."
+            return f"{self.unlabeled}\n{self.corruption}\n{self._calibrated()}\n{self.seconds:.1f} s."
         if self.corruption is None:
             return f"Chosen: {self.chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
         others = [
@@ -259,12 +263,12 @@ class FitReport:
             if trial.name != self.chosen
         ]
         beside = f"; alone: {', '.join(others)}" if others else ""
-        first = "" if self.accuracy is None else f"{100 * self.accuracy:.0f} % of held-out copies found their origin. "
-        groups = f" {self.groups} groups have a corruption of their own." if self.groups else ""
-        tie = f" {self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
+        first = "" if self.accuracy is None else f"{100 * self.accuracy:.0f} % of held-out copies found their origin.\n"
+        groups = f"\n{self.groups} groups have a corruption of their own." if self.groups else ""
+        tie = f"\n{self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
         return (
-            f"{first}{self.corruption} Chosen: {self.chosen}{self._worth()} "
-            f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups} {self.pairs} pairs, {self.seconds:.1f} s."
+            f"{first}{self.corruption}\nChosen: {self.chosen}{self._worth()} "
+            f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups}\n{self.pairs} pairs, {self.seconds:.1f} s."
         )
 
     def _calibrated(self) -> str:

@@ -91,7 +91,7 @@ def memory_of(table: Table, talk: Talk) -> "AssociativeMemory":
 
 def sentences(text: str) -> list[str]:
     """A paragraph, a sentence in each line."""
-    return re.split(r"(?<=[.]) (?=[A-Z0-9])", text)
+    return re.split(r"(?<=[.])\s(?=[A-Z0-9])", text)
 
 
 def _asked(sheet: Sheet, table: Table, roles: dict[str, str], talk: Talk) -> Table:
