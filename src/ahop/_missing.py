@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._typing import Patterns, Queries, Scores
+from ahop._typing import Patterns, Queries
 
 # Rows that a median is taken of.
 MOST_ROWS = 1 << 14
@@ -32,12 +32,17 @@ def observed(values: Tensor) -> Tensor:
     return mask
 
 
-def shared_dimensions(patterns: Patterns, queries: Queries) -> Scores:
-    """How many dimensions were observed on both sides of each pair."""
-    return observed(queries) @ observed(patterns).mT
+def over_observed(values: Tensor, patterns: Patterns) -> Tensor:
+    """The sums of values (b, d) over what was observed of each pattern: (b, n), or (b, 1) if that is everything."""
+    return values @ observed(patterns).mT if holds_nan(patterns) else values.sum(-1, keepdim=True)
 
 
-def extrapolation(patterns: Patterns, queries: Queries) -> Scores:
+def shared_dimensions(patterns: Patterns, queries: Queries) -> Tensor:
+    """How many dimensions were observed on both sides of each pair: (b, n), or (b, 1) if the patterns are complete."""
+    return over_observed(observed(queries), patterns)
+
+
+def extrapolation(patterns: Patterns, queries: Queries) -> Tensor:
     """What leads from the sum over the shared dimensions of a pair to all of them; where none is shared, any number."""
     return patterns.shape[-1] / shared_dimensions(patterns, queries).clamp_min(1)
 

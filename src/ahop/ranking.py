@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ahop._best_rows import BestRows
 from ahop._tensors import exponentials_, saturate
 from ahop._typing import PerQuery, Scores
 from ahop.model import Model
@@ -63,9 +64,7 @@ class Ranking:
     def __init__(self, model: Model, queries: int, k: int, like: Tensor, dimensions: int | None = None) -> None:
         self.model, self.k, self.beta, self.rows = model, k, model.beta, 0
         self.top = torch.full((queries,), -torch.inf, dtype=torch.float64, device=like.device)
-        self.scores = like.new_empty(queries, 0)
-        self.ids = torch.empty_like(self.scores, dtype=torch.long)
-        self.patterns = None if dimensions is None else like.new_empty(queries, 0, dimensions)
+        self.best = BestRows(queries, k, like, dimensions)
         self.log_mass = torch.full((queries,), -torch.inf, dtype=torch.float64, device=like.device)
         self.known = torch.zeros(queries, dtype=torch.long, device=like.device)
         self.evidence = None if model.detector is None else Evidence.none(queries, like.device)
@@ -88,7 +87,7 @@ class Ranking:
             self._all.append(scores)
         top = scores.amax(-1)
         self._weigh(scores, top)
-        self._keep(scores, top, ids, patterns)
+        self.best.update(scores, top, ids, patterns)
         if self.evidence is not None:
             self.evidence = self.evidence.merged(Evidence.of(scores if evidence is None else evidence))
 
@@ -97,9 +96,7 @@ class Ranking:
         if self._all:
             best = self.model.separation(torch.cat(self._all, dim=-1)).sort(dim=-1, descending=True).values
             weights = pad(best[:, : self.k], (0, max(0, self.k - best.shape[1])))  # a separation keeps the order
-        short = self.k - self.scores.shape[1]
-        scores, ids = pad(self.scores, (0, short), value=-torch.inf), pad(self.ids, (0, short), value=-1)
-        patterns = None if self.patterns is None else pad(self.patterns, (0, 0, 0, short), value=torch.nan)
+        ids, scores, patterns = self.best.padded()
         return Ranked(ids, scores, self.log_mass, self.known, self.rows, self.evidence, patterns, weights)
 
     def _weigh(self, scores: Scores, top: PerQuery) -> None:
@@ -112,31 +109,6 @@ class Ranking:
         self.log_mass = torch.logaddexp(self.log_mass + known, block + more)
         has_floor = isinstance(self.model.separation, Softmax) and self.model.separation.floor > 0
         self.known += has_evidence(scores).sum(-1) if has_floor else scores.shape[-1]
-
-    def _keep(self, scores: Scores, top: PerQuery, ids: Tensor, patterns: Tensor | None) -> None:
-        """The best of these and of those before. A stable sort: of equals the first row is kept."""
-        before, number = self.scores.shape[1], min(self.k, scores.shape[1])
-        is_full, queries = before == self.k, torch.arange(len(scores), device=scores.device)
-        if is_full:  # most queries have nothing to gain from one more block, and the others little
-            queries = (top > self.scores[:, -1]).nonzero().squeeze(-1)
-            if not len(queries):
-                return
-            scores = scores[queries] if len(queries) < len(scores) else scores
-            number = min(number, int((scores > self.scores[queries, -1:]).sum(-1).max()))
-        best = scores.topk(number, dim=-1)
-        both = torch.cat([self.scores[queries], best.values], dim=-1).sort(dim=-1, descending=True, stable=True)
-        order, kept = both.indices[:, : self.k], both.values[:, : self.k]
-        named = torch.cat([self.ids[queries], ids[best.indices]], dim=-1).gather(-1, order)
-        stored = None
-        if self.patterns is not None and patterns is not None:
-            both_stored = torch.cat([self.patterns[queries], patterns[best.indices]], dim=1)
-            stored = both_stored.gather(1, order.unsqueeze(-1).expand(-1, -1, both_stored.shape[-1]))
-        if not is_full:
-            self.scores, self.ids, self.patterns = kept, named, stored
-            return
-        self.scores[queries], self.ids[queries] = kept, named
-        if self.patterns is not None and stored is not None:
-            self.patterns[queries] = stored
 
 
 def merged(parts: Sequence[Ranked], k: int, beta: float) -> Ranked:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from ahop._best_rows import BestRows
 from ahop._blocks import TEMPORARY_BYTES, blocks
 from ahop._derived import have_gaps
 from ahop._tensors import lowest, saturate
@@ -61,6 +62,23 @@ def rank(
                 ranking.update(weighed, ids[columns], scores)
             found.append((asked[part], ranking.ranked()))
     return gathered(found) if found else Ranking(model, 0, k, queries).ranked()
+
+
+@torch.no_grad()
+def nearest(similarity: Similarity, patterns: Patterns, queries: Queries, k: int) -> Tensor:
+    """The rows (b, k) of the patterns with the best scores, for whom nothing else matters; -1 where there are no more.
+
+    The same rows as by `rank`, which takes half as long again to weigh all scores.
+    """
+    ids, found = torch.arange(len(patterns), device=patterns.device), queries.new_empty(len(queries), k).long()
+    whole, has_gap = similarity.compares_patterns and have_gaps(patterns, queries), queries.isnan().any(-1)
+    for asked in ((~has_gap).nonzero().squeeze(-1), has_gap.nonzero().squeeze(-1)):  # those without are faster alone
+        for part in blocks(len(asked), 1, MOST_QUERIES):
+            best = BestRows(len(asked[part]), k, queries)
+            for scores, columns in _scores(similarity, patterns, queries[asked[part]], whole, k):
+                best.update(scores, scores.amax(-1), ids[columns])
+            found[asked[part]] = best.padded()[0]
+    return found
 
 
 @torch.no_grad()

@@ -10,8 +10,7 @@ from torch import Generator, Tensor
 from ahop._blocks import blocks
 from ahop._missing import median_shift
 from ahop._tensors import distinct
-from ahop.model import Model
-from ahop.scoring import rank
+from ahop.scoring import nearest
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
 from ahop.similarities.euclidean import EuclideanSimilarity
@@ -21,6 +20,8 @@ MOST_QUERIES = 256
 # Inverse temperatures that are tried, in units of the mean lead of the best, first in coarse steps; and floors.
 BETAS, FLOORS = torch.logspace(-1.5, 2.0, 22, dtype=torch.float64), (0.001, 0.01, 0.03, 0.1, 0.3)
 COARSE = 3
+# Products of two weights this small are normal numbers.
+LEAST_EXPONENT = -30.0
 # From this share of missing entries on, neighbors are divided.
 MOSTLY = 0.5
 # Among more patterns, halves choose between those that are near to any query, so many of each, and some that are drawn.
@@ -86,7 +87,7 @@ class Halves:
             parts = [asked.masked_fill(each, torch.nan) for each in (hidden, ~hidden)]
             one, other = (chosen(self.stored, part).double() for part in parts)
             share = _share(whole, one + other)
-            halves.append((share * one, share * other))
+            halves.append((_below_best(share * one), _below_best(share * other)))
         betas = (BETAS / unit).tolist()
         tried = {number: self._at(betas[number], halves) for number in range(0, len(betas), COARSE)}
         about = max(tried, key=lambda number: tried[number].worth)
@@ -96,7 +97,7 @@ class Halves:
 
     def _at(self, beta: float, halves: list[tuple[Tensor, Tensor]]) -> Contrast:
         """At this inverse temperature, with the floor under which halves tell most."""
-        together = [(beta * one).softmax(-1) @ (beta * other).softmax(-1).mT for one, other in halves]
+        together = [(_softmax(beta * one) @ _softmax(beta * other).mT).double() for one, other in halves]
         found = []
         for floor in FLOORS:
             told = torch.stack([_information(each, floor, len(self.rows)) for each in together]).mean(0)
@@ -124,6 +125,16 @@ def _share(whole: Tensor, halves: Tensor) -> float:
     return float((whole * halves).sum() / halves.square().sum().clamp_min(1e-30))
 
 
+def _below_best(scores: Tensor) -> Tensor:
+    return (scores - scores.amax(-1, keepdim=True)).float()
+
+
+def _softmax(below: Tensor) -> Tensor:
+    """Of scores less the best of their row. What is lost beside the least floor is cut: tiny numbers are slow."""
+    weights = below.clamp_min_(LEAST_EXPONENT).exp_()
+    return weights.div_(weights.sum(-1, keepdim=True))
+
+
 def _information(together: Tensor, floor: float, count: int) -> Tensor:
     """How much likelier each half (b,) is found than by chance among those of all queries, in logarithms.
 
@@ -139,7 +150,7 @@ def _rows(patterns: Tensor, queries: Tensor) -> Tensor:
     if len(patterns) <= MANY_PATTERNS:
         return torch.arange(len(patterns), device=patterns.device)
     moved = queries - median_shift(patterns, queries)
-    near = rank(Model(EuclideanSimilarity()), patterns, moved, NEAR).ids.flatten()
+    near = nearest(EuclideanSimilarity(), patterns, moved, NEAR).flatten()
     drawn = torch.randint(len(patterns), (DRAWN,), generator=Generator().manual_seed(0))
     return distinct(torch.cat([near, drawn.to(near)]))[0]
 

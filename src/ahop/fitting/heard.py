@@ -6,8 +6,7 @@ from torch import Tensor
 from ahop.fitting.candidates import CANDIDATES, Candidate
 from ahop.fitting.contrast import Halves
 from ahop.fitting.training_set import TrainingSet
-from ahop.model import Model
-from ahop.scoring import rank
+from ahop.scoring import nearest
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity
@@ -40,5 +39,5 @@ def _followed(candidate: Candidate, patterns: Tensor, queries: Tensor) -> Simila
         assert isinstance(similarity, AlignedSimilarity)
         if number == 0:  # nothing is known yet
             similarity.offset.zero_()
-        origins = rank(Model(similarity), patterns, queries, 1).ids[:, 0]
+        origins = nearest(similarity, patterns, queries, 1)[:, 0]
     return similarity

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from ahop._tensors import distinct
 from ahop._typing import Patterns
-from ahop.model import Model
-from ahop.scoring import rank
+from ahop.scoring import nearest
 from ahop.similarities.base import Similarity
 from ahop.unknown import Evidence
 
@@ -75,7 +74,7 @@ def hard_negatives(
     """
     drawing, origins = torch.Generator().manual_seed(seed), origins.to(patterns.device)
     rows = distinct(torch.randint(len(patterns), (DRAWN,), generator=drawing).to(patterns.device))[0]
-    closest = rank(Model(near), patterns, copies, min(CLOSEST, len(patterns))).ids
+    closest = nearest(near, patterns, copies, min(CLOSEST, len(patterns)))
     scores = []
     for copy, origin, near_by, judge in zip(copies, origins, closest, judges, strict=True):
         chosen = torch.cat([origin.view(1), near_by, rows])

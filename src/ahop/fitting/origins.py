@@ -13,8 +13,8 @@ from ahop._missing import median_shift
 from ahop.fitting.em import STARTED
 from ahop.fitting.mixture import FORMS, Form, MixtureFit, fit_mixture
 from ahop.model import Model
-from ahop.scoring import rank
-from ahop.similarities.base import DecomposableSimilarity
+from ahop.scoring import nearest, rank
+from ahop.similarities.base import DecomposableSimilarity, Similarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
@@ -179,10 +179,16 @@ class OriginProblem:
 
     def by_distance(self, base: DecomposableSimilarity) -> Shortlist:
         """The nearest patterns, once the medians agree, in units of how far the best leads."""
-        ranked = rank(Model(self._moved(base)), self.patterns, self.queries, min(BEST, len(self.patterns)))
-        lead = (ranked.scores[:, :1] - ranked.scores[:, 1:]).double().mean() if len(self.patterns) > 1 else 1.0
-        scores = ranked.scores.double() / max(float(LEAD * lead), 1e-30)
-        return Shortlist(ranked.ids, scores, scores.softmax(-1), (scores - scores[:, :1]).logsumexp(-1))
+        similarity, near, count = self._moved(base), self._neighbors(), min(BEST, len(self.patterns))
+        if near is None:
+            ranked = rank(Model(similarity), self.patterns, self.queries, count)
+            ids, scores = ranked.ids, ranked.scores.double()
+        else:
+            best = _paired(similarity, self.patterns, near, self.queries).double().topk(count, dim=-1)
+            ids, scores = near.gather(-1, best.indices), best.values
+        lead = (scores[:, :1] - scores[:, 1:]).mean() if count > 1 else 1.0
+        scores = scores / max(float(LEAD * lead), 1e-30)
+        return Shortlist(ids, scores, scores.softmax(-1), (scores - scores[:, :1]).logsumexp(-1))
 
     def shortlist(self, mixture: MixtureFit) -> Shortlist:
         variant, near = mixture.variant, self._neighbors()
@@ -229,7 +235,7 @@ class OriginProblem:
     def _neighbors(self) -> Tensor | None:
         """Patterns (b, m) that are near to each query by distance, where all would be too many."""
         if len(self.patterns) > MANY_PATTERNS and self._near is None:
-            self._near = rank(Model(self._moved(EuclideanSimilarity())), self.patterns, self.queries, NEAR).ids
+            self._near = nearest(self._moved(EuclideanSimilarity()), self.patterns, self.queries, NEAR)
         return self._near
 
     def _follow(self, mixture: MixtureFit) -> None:
@@ -255,6 +261,11 @@ class OriginProblem:
             torch.cat([pairs.queries, numbers]),
             torch.cat([pairs.weights, torch.ones(len(numbers)).to(pairs.weights)]),
         )
+
+
+def _paired(similarity: Similarity, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
+    """The scores (b, m) of each query with rows of the patterns of its own."""
+    return torch.cat([similarity(patterns[own], queries[n : n + 1]) for n, own in enumerate(rows)])
 
 
 def _shortlist(scores: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:

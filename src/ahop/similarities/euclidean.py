@@ -4,7 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._missing import centered, extrapolation, filled, observed
+from ahop._missing import centered, extrapolation, filled, observed, over_observed
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
@@ -32,10 +32,11 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        scale, in_patterns, in_queries = extrapolation(patterns, queries), observed(patterns), observed(queries)
-        patterns, queries = map(filled, centered(patterns, queries))
-        lengths = queries.square() @ in_patterns.mT + in_queries @ patterns.square().mT
-        return (2 * (queries @ patterns.mT) - lengths).clamp_max(0) * scale
+        scale, (patterns, queries) = extrapolation(patterns, queries), centered(patterns, queries)
+        of_queries = over_observed(filled(queries).square(), patterns)
+        of_patterns = observed(queries) @ filled(patterns).square().mT
+        products = 2 * (filled(queries) @ filled(patterns).mT)
+        return products.sub_(of_queries).sub_(of_patterns).clamp_max(0) * scale
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._missing import centered, extrapolation, filled, holds_nan, observed
+from ahop._missing import centered, extrapolation, filled, holds_nan, observed, over_observed
 from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
@@ -45,12 +45,12 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        scale, in_patterns, in_queries = extrapolation(patterns, queries), observed(patterns), observed(queries)
-        patterns, queries = map(filled, centered(patterns, queries))
+        scale, (patterns, queries) = extrapolation(patterns, queries), centered(patterns, queries)
         precision, slope = self.precision.to(patterns.dtype), self.slope.to(patterns.dtype)
-        of_queries = ((slope - precision * queries) * queries) @ in_patterns.mT
-        of_patterns = in_queries @ ((slope + precision * patterns) * patterns).mT
-        return (2 * (queries * precision) @ patterns.mT + of_queries - of_patterns) * scale
+        known, stored = filled(queries), filled(patterns)
+        of_queries = over_observed((slope - precision * known) * known, patterns)
+        of_patterns = observed(queries) @ ((slope + precision * stored) * stored).mT
+        return (2 * (known * precision) @ stored.mT + of_queries - of_patterns) * scale
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
