@@ -73,6 +73,17 @@ def test_strangers_are_let_in_as_seldom_as_promised() -> None:
         ahop.policy(memory(), pairs(500, 2), false_accept=0.02)
 
 
+@pytest.mark.parametrize("asked", [{"precision": 0.3}, {"costs": {"wrong": 10, "ask": 9}}, {"false_accept": 0.5}])
+def test_what_is_called_unknown_is_not_counted_as_accepted(asked: dict[str, Any]) -> None:
+    """Loose thresholds lie where queries are likelier unknown than not, and these are never accepted."""
+    held_out = pairs(1000, 2)
+    policy = ahop.policy(memory(), held_out, strangers=strangers(300, 3), **asked)
+    actions = memory().recall(held_out.queries, k=1).decide(policy).actions
+    assert policy.accepted is not None
+    assert policy.accepted.value == pytest.approx((actions == "accept").mean())
+    assert (actions == "unknown").any()
+
+
 def test_sets_hold_the_origin_as_often_as_promised() -> None:
     policy = ahop.policy(memory(), pairs(1000, 2), coverage=0.95)
     test = pairs(2000, 4)

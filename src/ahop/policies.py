@@ -70,6 +70,7 @@ class HeldOut:
         sure: (m,) the confidence of the first answer, of pairs and then of queries of no stored pattern.
         right: (m,) whether it is the origin.
         strange: (m,) which queries come from no stored pattern.
+        is_open: (m,) which are not called unknown, so that they may be accepted.
     """
 
     def __init__(
@@ -84,11 +85,11 @@ class HeldOut:
         self.confidence = confidence
         self.answers = memory.recall(copies, SET_ANSWERS, groups=groups)
         self.is_origin = _is_origin(self.answers, origins, isinstance(pairs, Pairs))
-        known, strange = _sure(self.answers), None if strangers is None else _sure(memory.recall(strangers, 1))
-        self.sure = known if strange is None else torch.cat([known, strange])
-        self.strange = torch.arange(len(self.sure)) >= len(known)
+        asked = [self.answers] if strangers is None else [self.answers, memory.recall(strangers, 1)]
+        self.sure, self.is_open = (torch.cat(parts) for parts in zip(*map(_sure, asked), strict=True))
+        self.strange = torch.arange(len(self.sure)) >= len(self.is_origin)
         self.right = torch.zeros(len(self.sure), dtype=torch.bool)
-        self.right[: len(known)] = self.is_origin[:, 0]
+        self.right[: len(self.is_origin)] = self.is_origin[:, 0]
 
     def by_precision(self, precision: float) -> Policy:
         """The loosest threshold in a row of them, from strict to loose, all of which keep the promise."""
@@ -114,14 +115,18 @@ class HeldOut:
 
     def errors_from(self, threshold: float) -> tuple[int, int]:
         """How many answers that are accepted from this confidence on are wrong, and how many are accepted."""
-        accepted = self.sure >= threshold
+        accepted = self.accepted_from(threshold)
         return int((accepted & ~self.right).sum()), int(accepted.sum())
+
+    def accepted_from(self, threshold: float) -> Tensor:
+        """Which answers are accepted from this confidence on, (m,)."""
+        return self.is_open & (self.sure >= threshold)
 
     def by_false_accepts(self, rate: float) -> Policy:
         if not bool(self.strange.any()):
             raise InvalidTypeError("`false_accept` needs `strangers=`: queries that come from no stored pattern.")
         needed = ceil(log(1 - self.confidence) / log(1 - rate))
-        surest, allowed = self.sure[self.strange].sort(descending=True).values, 0
+        surest, allowed = self.sure.where(self.is_open, 0)[self.strange].sort(descending=True).values, 0
         self._check_enough(len(surest), needed, f"a false-accept rate of {rate:g}", "strangers")
         while allowed + 1 < len(surest) and is_bounded(allowed + 1, len(surest), rate, self.confidence):
             allowed += 1
@@ -152,9 +157,9 @@ class HeldOut:
         return Policy(1.0, set_from=threshold, promise=promise, rule="coverage", promised=(coverage,))
 
     def _policy(self, threshold: float, promise: str, rule: str, *promised: float) -> Policy:
-        known = self.sure[~self.strange]
-        accepted = share_of(int((known >= threshold).sum()), len(known), self.confidence)
-        return Policy(threshold, promise=promise, accepted=accepted, rule=rule, promised=promised)
+        accepted = self.accepted_from(threshold)[~self.strange]
+        share = share_of(int(accepted.sum()), len(accepted), self.confidence)
+        return Policy(threshold, promise=promise, accepted=share, rule=rule, promised=promised)
 
     def _check_enough(self, count: int, needed: int, promise: str, of: str = "pairs") -> None:
         if count < needed:
@@ -164,9 +169,11 @@ class HeldOut:
             )
 
 
-def _sure(answers: Recall[Any]) -> Tensor:
-    unknown = None if answers.unknown is None else torch.as_tensor(answers.unknown)
-    return confidence_of(torch.as_tensor(answers.posterior), unknown)
+def _sure(answers: Recall[Any]) -> tuple[Tensor, Tensor]:
+    """How sure each first answer is, and whether its query is not called unknown instead."""
+    unknown = None if answers.unknown is None else torch.as_tensor(answers.unknown).double()
+    sure = confidence_of(torch.as_tensor(answers.posterior), unknown)
+    return sure, torch.ones_like(sure, dtype=torch.bool) if unknown is None else unknown < Policy.unknown_from
 
 
 def _is_origin(answers: Recall[Any], origins: Entries, are_rows: bool) -> Tensor:

@@ -125,8 +125,8 @@ def _at(held_out: HeldOut, threshold: float, policy: Policy) -> tuple[float, Sha
             return None
         measured = bounds_of(accepted - errors, accepted, rate)
     elif policy.rule == "false_accept":
-        strange = held_out.sure[held_out.strange]
-        measured = bounds_of(int((strange >= threshold).sum()), len(strange), rate)
+        let_in = held_out.accepted_from(threshold)[held_out.strange]
+        measured = bounds_of(int(let_in.sum()), len(let_in), rate)
     else:
         wrong, ask = policy.promised
         wrongs = bounds_of(errors, count, rate)
