@@ -40,6 +40,11 @@ class BestRows:
             ids: (m,) of these rows.
             patterns: (m, d) of these rows, if they are to be kept.
         """
+        if not self.scores.shape[1]:
+            self.scores, columns = scores.topk(min(self.k, scores.shape[1]), dim=-1)
+            self.ids = ids[columns]
+            self.patterns = None if self.patterns is None or patterns is None else patterns[columns]
+            return
         is_full, queries = self.scores.shape[1] == self.k, torch.arange(len(scores), device=scores.device)
         if is_full:  # most queries have nothing to gain from one more block, and the others little
             queries = (best > self.scores[:, -1]).nonzero().squeeze(-1)

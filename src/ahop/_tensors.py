@@ -1,6 +1,7 @@
 """Numeric helpers: columns in use, saturation, exponentials, large values, unit lengths, distinct values, axes."""
 
 from collections.abc import Sequence
+from math import isfinite
 
 import numpy as np
 import torch
@@ -50,7 +51,7 @@ def lowest(dtype: torch.dtype) -> float:
 
 def all_finite(values: Tensor) -> bool:
     """A finite sum is proof and as fast as memory; only a sum that is not needs a second look."""
-    return bool(values.detach().sum().isfinite()) or bool(values.isfinite().all())
+    return isfinite(float(values.detach().sum())) or bool(values.isfinite().all())
 
 
 def of_largest_one(rows: Tensor) -> Tensor:

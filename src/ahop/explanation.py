@@ -126,7 +126,7 @@ class Compared:
         dimensions: Sequence[str] | None = None,
     ) -> "Compared":
         """With rows for labels and numbers for dimensions, where these have no names."""
-        if bool((rows < 0).any()):
+        if min(rows.tolist()) < 0:
             raise UnsupportedError(
                 "One pattern has no rival to tell the answer from. A memory that was fitted can tell it from none: "
                 '`against="unknown"`.'
@@ -240,11 +240,12 @@ def _lead(values: Tensor) -> Tensor:
 
 def _log_odds(model: Model, ranked: Ranked, scores: Tensor) -> float:
     """Of the first against the second of two patterns with scores (1, 2)."""
-    separation, below = model.separation, model.beta * (scores[0].double() - ranked.scores[0, 0].double())
-    if not isinstance(separation, Softmax) or not separation.floor:
-        return float(below[0] - below[1])
-    shares = separation.floored((below - ranked.log_mass).exp(), ranked.known)
-    return float(shares[0].log() - shares[1].log())
+    best, (first, second) = float(ranked.scores[0, 0]), scores[0].tolist()
+    below: list[float] = [model.beta * (first - best), model.beta * (second - best)]
+    if isinstance(model.separation, Softmax) and model.separation.floor:
+        shares = torch.tensor(below, dtype=torch.float64).sub_(ranked.log_mass).exp_()
+        below = model.separation.floored(shares, int(ranked.known)).log_().tolist()
+    return below[0] - below[1]
 
 
 def _word(size: float, is_kept: bool | None, seen: float, stored: float) -> str:

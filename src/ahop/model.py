@@ -113,4 +113,4 @@ class Model(nn.Module):
 
 
 def _device(model: nn.Module) -> torch.device | None:
-    return next((each.device for each in chain(model.parameters(), model.buffers())), None)
+    return next((each.device for each in chain(model.buffers(), model.parameters())), None)

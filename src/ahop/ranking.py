@@ -62,12 +62,13 @@ class Ranking:
     """
 
     def __init__(self, model: Model, queries: int, k: int, like: Tensor, dimensions: int | None = None) -> None:
-        self.model, self.k, self.beta, self.rows = model, k, model.beta, 0
-        self.top = torch.full((queries,), -torch.inf, dtype=torch.float64, device=like.device)
+        self.model, self.k, self.beta, self.queries, self.rows = model, k, model.beta, queries, 0
         self.best = BestRows(queries, k, like, dimensions)
-        self.log_mass = torch.full((queries,), -torch.inf, dtype=torch.float64, device=like.device)
+        # What the first rows show stands by itself: one query has few scores, and each merger takes its time.
+        self.top: PerQuery | None = None
+        self.log_mass: PerQuery | None = None
+        self.evidence: Evidence | None = None
         self.known = torch.zeros(queries, dtype=torch.long, device=like.device)
-        self.evidence = None if model.detector is None else Evidence.none(queries, like.device)
         self._all: list[Scores] | None = None if model.weighs_by_mass else []
 
     def update(
@@ -88,8 +89,9 @@ class Ranking:
         top = scores.amax(-1)
         self._weigh(scores, top)
         self.best.update(scores, top, ids, patterns)
-        if self.evidence is not None:
-            self.evidence = self.evidence.merged(Evidence.of(scores if evidence is None else evidence))
+        if self.model.detector is not None:
+            seen = Evidence.of(scores if evidence is None else evidence)
+            self.evidence = seen if self.evidence is None else self.evidence.merged(seen)
 
     def ranked(self) -> Ranked:
         weights = None
@@ -97,16 +99,24 @@ class Ranking:
             best = self.model.separation(torch.cat(self._all, dim=-1)).sort(dim=-1, descending=True).values
             weights = pad(best[:, : self.k], (0, max(0, self.k - best.shape[1])))  # a separation keeps the order
         ids, scores, patterns = self.best.padded()
-        return Ranked(ids, scores, self.log_mass, self.known, self.rows, self.evidence, patterns, weights)
+        log_mass, evidence = self.log_mass, self.evidence
+        if log_mass is None:
+            log_mass = torch.full((self.queries,), -torch.inf, dtype=torch.float64, device=scores.device)
+        if evidence is None and self.model.detector is not None:
+            evidence = Evidence.none(self.queries, scores.device)
+        return Ranked(ids, scores, log_mass, self.known, self.rows, evidence, patterns, weights)
 
     def _weigh(self, scores: Scores, top: PerQuery) -> None:
         """The mass, relative to the best score so far: differences of the largest floats fit into float64."""
-        before, has_mass = self.top, torch.isneginf(top).logical_not()  # patterns whose prior is zero have none
+        has_mass = torch.isneginf(top).logical_not()  # patterns whose prior is zero have none
         below = scores - top.where(has_mass, 0).unsqueeze(-1)
         block = exponentials_(sharpened(below, self.beta)).sum(-1).double().log().where(has_mass, -torch.inf)
-        self.top = torch.maximum(before, top.double())
-        known, more = (self.beta * _below(each, self.top) for each in (before, top.double()))
-        self.log_mass = torch.logaddexp(self.log_mass + known, block + more)
+        if self.top is None or self.log_mass is None:
+            self.top, self.log_mass = top.double(), block
+        else:
+            before, self.top = self.top, torch.maximum(self.top, top.double())
+            known, more = (self.beta * _below(each, self.top) for each in (before, top.double()))
+            self.log_mass = torch.logaddexp(self.log_mass + known, block + more)
         has_floor = isinstance(self.model.separation, Softmax) and self.model.separation.floor > 0
         self.known += has_evidence(scores).sum(-1) if has_floor else scores.shape[-1]
 
@@ -149,6 +159,8 @@ def _below(scores: Tensor, best: Tensor) -> Tensor:
 def stacked(parts: Sequence[Ranked]) -> Ranked:
     """What was found for blocks of queries, one below the other."""
     first = parts[0]
+    if len(parts) == 1:
+        return first
     joined: dict[str, Any] = {
         name: None if getattr(first, name) is None else torch.cat([getattr(part, name) for part in parts])
         for name in _PER_QUERY

@@ -61,6 +61,8 @@ def rank(
                 weighed = scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation)
                 ranking.update(weighed, ids[columns], scores)
             found.append((asked[part], ranking.ranked()))
+    if len(found) == 1:
+        return found[0][1]
     return gathered(found) if found else Ranking(model, 0, k, queries).ranked()
 
 

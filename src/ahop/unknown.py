@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from math import log
 from typing import final
 
 import torch
@@ -16,6 +17,8 @@ from ahop._typing import PerQuery, Scores
 FEATURES = 4
 # Beyond this a feature says "certainly", whatever its size.
 LARGEST = 1e4
+# No rate is taken to be smaller.
+LEAST_RATE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,8 @@ class UnknownDetector(Component):
     @property
     def log_prior_odds(self) -> float:
         """The same before a query is looked at."""
-        return float(torch.logit(torch.tensor(self.rate, dtype=torch.float64), eps=1e-12))
+        rate = min(max(self.rate, LEAST_RATE), 1 - LEAST_RATE)
+        return log(rate / (1 - rate))
 
     @property
     def worth_of_best(self) -> float:

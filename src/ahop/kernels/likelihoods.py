@@ -5,7 +5,7 @@ from torch import Tensor
 
 from ahop._tensors import few_columns
 from ahop._typing import Scores
-from ahop.kernels.native import compiled, fits, threads_for
+from ahop.kernels.native import arrays, compiled, fits, threads_for
 from ahop.kernels.packing import packed, stored
 
 # A worth below this has an exponential in float32.
@@ -54,8 +54,9 @@ def mixture_scores(
     kernels = compiled()
     assert kernels is not None
     scores, blocks = patterns.new_empty(len(asked), len(patterns)), packed(patterns)
-    arguments = [each.detach().contiguous() for each in (asked, worth, alone, slopes.unsqueeze(0), shifts)]
-    kernels.mixture(*stored(patterns, blocks), *arguments, scores, threads_for(len(patterns) * asked.numel()))
+    arguments = [each.contiguous() for each in (asked, worth, alone, slopes.unsqueeze(0), shifts)]
+    threads = threads_for(len(patterns) * asked.numel())
+    kernels.mixture(*arrays(*stored(patterns, blocks), *arguments, scores), threads)
     return scores
 
 
@@ -66,8 +67,8 @@ def paired_mixture_scores(
     kernels = compiled()
     assert kernels is not None
     scores = patterns.new_empty(rows.shape)
-    arguments = [each.detach().contiguous() for each in (patterns, rows, asked, worth, alone, slopes.unsqueeze(0))]
-    kernels.paired_mixture(*arguments, shifts.detach().contiguous(), scores, threads_for(rows.numel() * asked.shape[1]))
+    arguments = [each.contiguous() for each in (patterns, rows, asked, worth, alone, slopes.unsqueeze(0), shifts)]
+    kernels.paired_mixture(*arrays(*arguments, scores), threads_for(rows.numel() * asked.shape[1]))
     return scores
 
 
@@ -86,7 +87,8 @@ def mixture_marginals(
     values = queries.detach().reshape(-1, queries.shape[-1]).contiguous()
     found = values.new_empty(2, *values.shape)
     each = (torch.stack(parameters), population.contiguous(), log_density.unsqueeze(0), ends.unsqueeze(0))
-    kernels.marginals(values, *each, signs, found, threads_for(values.numel() * population.shape[1]))
+    threads = threads_for(values.numel() * population.shape[1])
+    kernels.marginals(*arrays(values, *each), signs, *arrays(found), threads)
     return found.view(2, *queries.shape)
 
 

@@ -3,8 +3,10 @@
 import logging
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 try:
@@ -34,6 +36,11 @@ def compiled() -> ModuleType | None:
 def fits(patterns: Tensor, queries: Tensor) -> bool:
     """Whether kernels serve numbers of this kind and so many dimensions."""
     return patterns.dtype in DTYPES and patterns.dtype == queries.dtype and 0 < patterns.shape[-1] <= MOST_DIMENSIONS
+
+
+def arrays(*tensors: Tensor) -> tuple[NDArray[Any], ...]:
+    """The same memory as numpy sees it, which is handed to a kernel in a third of the time."""
+    return tuple(each.detach().numpy() for each in tensors)
 
 
 def threads_for(work: int) -> int:

@@ -51,7 +51,8 @@ class Softmax(Separation):
         """The weights of some patterns, from their share of a plain softmax over all `count` of them."""
         if not self.floor:
             return shares
-        return (1 - self.floor) * shares + self.floor / torch.as_tensor(count).to(shares).clamp_min(1)
+        among = count.to(shares).clamp_min(1) if isinstance(count, Tensor) else max(1, count)
+        return (1 - self.floor) * shares + self.floor / among
 
     def floored_best(self, shares: Tensor, scores: Scores, counts: Tensor, rows: int) -> Tensor:
         """The weights (b, k) of the best of very many.
