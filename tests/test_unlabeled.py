@@ -57,6 +57,30 @@ def test_labels_count_beside_queries_without() -> None:
     assert bool((found.pairs.weights[ours] == 1).all())
 
 
+def curves(count: int, width: float, seed: int) -> Tensor:
+    place = torch.arange(40.0)
+    kernel = torch.exp(-0.5 * ((place.unsqueeze(-1) - place) / width).square())
+    return torch.randn(count, 40, generator=torch.Generator().manual_seed(seed)) @ kernel / kernel.sum(0)
+
+
+def test_labels_that_teach_more_than_the_queries_are_followed() -> None:
+    """Baselines move all dimensions together: halves of a query then tell about each other what is not the origin."""
+    patterns = curves(300, 1.0, 0)
+
+    def copied(count: int, seed: int) -> ahop.Pairs:
+        origins = torch.randint(300, (count,), generator=torch.Generator().manual_seed(seed))
+        return ahop.Pairs(origins, patterns[origins] + 7.5 * curves(count, 12.0, seed + 1))
+
+    log, labeled, test = copied(200, 10), copied(64, 20), copied(500, 30)
+    without = ahop.fit(patterns, queries=log.queries, progress=False)
+    both = ahop.fit(patterns, queries=log.queries, pairs=labeled, progress=False)
+    assert hits(without, test) < 0.5
+    assert hits(both, test) > 0.95
+    assert isinstance(both.report, FitReport)
+    assert both.report.chosen == "nuisance"
+    assert unlabeled_report(both).labels == 64
+
+
 def test_the_plain_metric_is_kept_where_nothing_is_damaged() -> None:
     patterns = uniform(256, 32)
     queries = ahop.NoisyVariant(0.01).sample(patterns, 64, 1).queries

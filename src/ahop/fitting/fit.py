@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -18,7 +19,14 @@ from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
 from ahop.fitting.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.posterior import behind
-from ahop.fitting.selection import Choice, choose, describe_corruption, training_set_of, wanted_candidates
+from ahop.fitting.selection import (
+    TOLERATED,
+    Choice,
+    choose,
+    describe_corruption,
+    training_set_of,
+    wanted_candidates,
+)
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
@@ -43,6 +51,8 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 # Labels that can tell whether probabilities are right.
 TELLING = 48
+# Behind the name of what queries have taught, beside what the labels teach.
+OF_QUERIES = ", from the queries"
 SIMILARITIES = ("auto", *(candidate.name for candidate in CANDIDATES))
 
 
@@ -117,8 +127,6 @@ def fit(
         if queries is not None:
             if variant is not None:
                 raise InvalidTypeError("`queries` are real, a `variant` draws others: leave one of the two out.")
-            if "auto" in names:
-                wanted = [each for each in wanted if each.name in TRIED or each.is_brought]
             known = None if pairs is None else PairSource(fitted, pairs, None, samples, seed, may_be_empty=True).draw()
             report: Report = _learn_unlabeled(fitted, queries, known, wanted, "auto" in names, groups, seed, progress)
         else:
@@ -184,12 +192,15 @@ def _learn_unlabeled(
     queries: RowsLike,
     labeled: Pairs | None,
     wanted: list[Candidate],
-    may_hear: bool,
+    is_auto: bool,
     groups: Sequence[object] | None,
     seed: int,
     progress: bool,
 ) -> Report:
-    """What queries teach, made a probability by copies that are simulated, or by the labels if there are enough."""
+    """What queries teach, made a probability by copies that are simulated, or by the labels if there are enough.
+
+    Enough labels also say whether what queries teach is better than what the labels teach alone.
+    """
     asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
     labels = 0 if labeled is None else len(labeled)
     names = None if groups is None else as_group_names(groups, labels + len(asked))[labels:]
@@ -200,16 +211,21 @@ def _learn_unlabeled(
             bar.set_postfix_str(text)
             bar.update()
 
-        found = learn_unlabeled(patterns, asked, labeled, wanted, seed, told, may_hear)
-        fixed = Candidate(found.name, lambda training: found.similarity, is_fixed=True)
-        choice = _calibrated(patterns, found.calibrating, fixed, seed, bar)
+        tried = [each for each in wanted if each.name in TRIED or each.is_brought] if is_auto else wanted
+        found = learn_unlabeled(patterns, asked, labeled, tried, seed, told, is_auto)
+        fixed = Candidate(f"{found.name}{OF_QUERIES}", lambda training: found.similarity, is_fixed=True)
+        choice = _calibrated(patterns, found.calibrating, [fixed], seed, bar)
         is_checked = labels >= TELLING
         if labeled is not None and is_checked:
-            by_labels = _calibrated(patterns, labeled, fixed, seed, bar)
-            if _is_better(by_labels, choice, patterns, labeled):
+            by_labels = _calibrated(patterns, labeled, [fixed, *wanted], seed, bar, is_auto)
+            of_queries = next((trial.log_loss for trial in by_labels.trials if trial.name == fixed.name), -inf)
+            is_ahead = by_labels.log_loss < of_queries - TOLERATED
+            if not is_ahead:
+                by_labels = _calibrated(patterns, labeled, [fixed], seed, bar)
+            if is_ahead or _is_better(by_labels, choice, patterns, labeled):
                 choice = by_labels
     report = FitReport(
-        chosen=found.name,
+        chosen=found.name if choice.candidates == (fixed,) else choice.name,
         pairs=labels,
         loss=choice.log_loss,
         trials=choice.trials,
@@ -227,7 +243,7 @@ def _learn_unlabeled(
         ),
     )
     memory.model = memory.model.replaced(
-        similarity=found.similarity.to(patterns.device),
+        similarity=choice.similarity.to(patterns.device),
         separation=choice.separation,
         detector=choice.detector,
         groups={},
@@ -242,11 +258,14 @@ def _learn_unlabeled(
     return followed.report
 
 
-def _calibrated(patterns: Tensor, pairs: Pairs, fixed: Candidate, seed: int, bar: "tqdm[Any]") -> Choice:
-    """A similarity that has been learned already, as a probability."""
+def _calibrated(
+    patterns: Tensor, pairs: Pairs, wanted: list[Candidate], seed: int, bar: "tqdm[Any]", only_suitable: bool = False
+) -> Choice:
+    """A similarity that has been learned already, or one that these pairs find better, as a probability."""
+    training = training_set_of(patterns, pairs, None, seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # few origins are no reason to warn: nothing is learned here
-        return choose(training_set_of(patterns, pairs, None, seed), patterns, pairs, [fixed], seed, bar)
+        warnings.simplefilter("ignore", UserWarning)  # few origins are no reason to warn: something was learned before
+        return choose(training, patterns, pairs, suitable(wanted, training) if only_suitable else wanted, seed, bar)
 
 
 @torch.no_grad()

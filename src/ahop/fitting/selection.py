@@ -36,7 +36,7 @@ CHANCE, ALIKE = 2.0, 0.01
 # After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out, unless a
 # pool with the best promises to make the log-losses of that fold fall by so much.
 LEAST_HELD_OUT, HOPELESS, CLEARLY, PROMISING = 20, 0.05, 2.0, 1.0
-# A mixture describes the copies if its log-loss is within this of the best.
+# A mixture, or what queries have taught, describes the copies if its log-loss is within this of the best.
 TOLERATED = 0.1
 # Pairs that judge, and stored patterns that they are told apart from: neither grows with the memory.
 HELD_OUT_PAIRS, MOST_RIVALS, LEAST_RIVALS, WORK = 1024, 2048, 256, 1 << 28
