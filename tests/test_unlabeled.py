@@ -81,6 +81,17 @@ def test_labels_that_teach_more_than_the_queries_are_followed() -> None:
     assert unlabeled_report(both).labels == 64
 
 
+def test_labels_of_too_few_origins_do_not_overrule_the_queries() -> None:
+    patterns, pairs = damaged()
+    origins = torch.arange(2).repeat(30)
+    copies = ahop.MixedVariant(0.3, 0.3, 0.4, seed=0).corrupt(patterns[origins], torch.Generator().manual_seed(5))
+    memory = ahop.fit(patterns, queries=pairs.queries, pairs=(origins, copies), progress=False)
+    assert isinstance(memory.report, FitReport)
+    assert memory.report.chosen == "mixture"
+    assert memory.model.detector is not None
+    assert not unlabeled_report(memory).is_checked
+
+
 def test_the_plain_metric_is_kept_where_nothing_is_damaged() -> None:
     patterns = uniform(256, 32)
     queries = ahop.NoisyVariant(0.01).sample(patterns, 64, 1).queries

@@ -215,9 +215,11 @@ def _learn_unlabeled(
         found = learn_unlabeled(patterns, asked, labeled, tried, seed, told, is_auto)
         fixed = Candidate(f"{found.name}{OF_QUERIES}", lambda training: found.similarity, is_fixed=True)
         choice = _calibrated(patterns, found.calibrating, [fixed], seed, bar)
-        is_checked = labels >= TELLING
-        if labeled is not None and is_checked:
+        by_labels = None
+        if labeled is not None and labels >= TELLING:
             by_labels = _calibrated(patterns, labeled, [fixed, *wanted], seed, bar, is_auto)
+        is_checked = by_labels is not None and by_labels.detector is not None  # else of too few origins
+        if labeled is not None and by_labels is not None and is_checked:
             of_queries = next((trial.log_loss for trial in by_labels.trials if trial.name == fixed.name), -inf)
             is_ahead = by_labels.log_loss < of_queries - TOLERATED
             if not is_ahead:
