@@ -40,11 +40,6 @@ class BestRows:
             ids: (m,) of these rows.
             patterns: (m, d) of these rows, if they are to be kept.
         """
-        if not self.scores.shape[1]:
-            self.scores, columns = scores.topk(min(self.k, scores.shape[1]), dim=-1)
-            self.ids = ids[columns]
-            self.patterns = None if self.patterns is None or patterns is None else patterns[columns]
-            return
         is_full, queries = self.scores.shape[1] == self.k, torch.arange(len(scores), device=scores.device)
         if is_full:  # most queries have nothing to gain from one more block, and the others little
             queries = (best > self.scores[:, -1]).nonzero().squeeze(-1)
@@ -53,6 +48,10 @@ class BestRows:
             more, columns = _above(scores[queries] if len(queries) < len(scores) else scores, self.scores[queries, -1:])
         else:
             more, columns = scores.topk(min(self.k, scores.shape[1]), dim=-1)
+        if not self.scores.shape[1]:
+            self.scores, self.ids = more, ids[columns]
+            self.patterns = None if self.patterns is None or patterns is None else patterns[columns]
+            return
         both = torch.cat([self.scores[queries], more], dim=-1).sort(dim=-1, descending=True, stable=True)
         order, kept = both.indices[:, : self.k], both.values[:, : self.k]
         named = torch.cat([self.ids[queries], ids[columns]], dim=-1).gather(-1, order)

@@ -29,9 +29,9 @@ def saturate(values: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     return values.clamp(-largest, largest).to(dtype)
 
 
-def exponentials_(values: Tensor) -> Tensor:
+def exponentials_(values: Tensor, least: float = LEAST_EXPONENT) -> Tensor:
     """In place, of numbers up to zero, one of them zero in each sum that they go into: what is lost there is cut."""
-    return values.clamp_min_(LEAST_EXPONENT).exp_()
+    return values.clamp_min_(least).exp_()
 
 
 def places_above(values: Tensor, least: Tensor) -> tuple[Tensor, Tensor]:

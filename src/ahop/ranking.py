@@ -173,8 +173,10 @@ def gathered(parts: Sequence[tuple[Tensor, Ranked]]) -> Ranked:
     """What was found for some of the queries at a time, in the order of the queries.
 
     Args:
-        parts: numbers of queries, (b,), and what was found for these; together each query once.
+        parts: numbers of queries, (b,) and rising, and what was found for these; together each query once.
     """
+    if len(parts) == 1:
+        return parts[0][1]
     ranked, place = stacked([found for _, found in parts]), torch.cat([queries for queries, _ in parts]).argsort()
     moved: dict[str, Any] = {name: _at(getattr(ranked, name), place) for name in _PER_QUERY}
     return replace(ranked, **moved, evidence=None if ranked.evidence is None else ranked.evidence[place])

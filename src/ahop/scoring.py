@@ -61,8 +61,6 @@ def rank(
                 weighed = scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation)
                 ranking.update(weighed, ids[columns], scores)
             found.append((asked[part], ranking.ranked()))
-    if len(found) == 1:
-        return found[0][1]
     return gathered(found) if found else Ranking(model, 0, k, queries).ranked()
 
 
@@ -70,7 +68,7 @@ def rank(
 def nearest(similarity: Similarity, patterns: Patterns, queries: Queries, k: int) -> Tensor:
     """The rows (b, k) of the patterns with the best scores, for whom nothing else matters; -1 where there are no more.
 
-    The same rows as by `rank`, which takes half as long again to weigh all scores.
+    The same rows as by `rank`, which weighs all scores besides.
     """
     ids, found = torch.arange(len(patterns), device=patterns.device), queries.new_empty(len(queries), k).long()
     whole, has_gap = similarity.compares_patterns and have_gaps(patterns, queries), queries.isnan().any(-1)

@@ -9,9 +9,9 @@ from torch import Generator, Tensor
 
 from ahop._blocks import blocks
 from ahop._missing import median_shift
-from ahop._tensors import distinct
+from ahop._tensors import distinct, exponentials_
 from ahop.scoring import nearest
-from ahop.separations.softmax import Softmax
+from ahop.separations.softmax import Softmax, below_top
 from ahop.similarities.base import Similarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 
@@ -20,8 +20,8 @@ MOST_QUERIES = 256
 # Inverse temperatures that are tried, in units of the mean lead of the best, first in coarse steps; and floors.
 BETAS, FLOORS = torch.logspace(-1.5, 2.0, 22, dtype=torch.float64), (0.001, 0.01, 0.03, 0.1, 0.3)
 COARSE = 3
-# Products of two weights this small are normal numbers.
-LEAST_EXPONENT = -30.0
+# The least exponent of a weight: less is lost beside the least floor, and products of two are normal numbers.
+LEAST_OF_WEIGHTS = -30.0
 # From this share of missing entries on, neighbors are divided.
 MOSTLY = 0.5
 # Among more patterns, halves choose between those that are near to any query, so many of each, and some that are drawn.
@@ -87,7 +87,7 @@ class Halves:
             parts = [asked.masked_fill(each, torch.nan) for each in (hidden, ~hidden)]
             one, other = (chosen(self.stored, part).double() for part in parts)
             share = _share(whole, one + other)
-            halves.append((_below_best(share * one), _below_best(share * other)))
+            halves.append((below_top(share * one)[0].float(), below_top(share * other)[0].float()))
         betas = (BETAS / unit).tolist()
         tried = {number: self._at(betas[number], halves) for number in range(0, len(betas), COARSE)}
         about = max(tried, key=lambda number: tried[number].worth)
@@ -125,13 +125,9 @@ def _share(whole: Tensor, halves: Tensor) -> float:
     return float((whole * halves).sum() / halves.square().sum().clamp_min(1e-30))
 
 
-def _below_best(scores: Tensor) -> Tensor:
-    return (scores - scores.amax(-1, keepdim=True)).float()
-
-
 def _softmax(below: Tensor) -> Tensor:
-    """Of scores less the best of their row. What is lost beside the least floor is cut: tiny numbers are slow."""
-    weights = below.clamp_min_(LEAST_EXPONENT).exp_()
+    """Of scores less the best of their row, which are overwritten."""
+    weights = exponentials_(below, LEAST_OF_WEIGHTS)
     return weights.div_(weights.sum(-1, keepdim=True))
 
 

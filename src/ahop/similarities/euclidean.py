@@ -33,10 +33,9 @@ class EuclideanSimilarity(DecomposableSimilarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         scale, (patterns, queries) = extrapolation(patterns, queries), centered(patterns, queries)
-        of_queries = over_observed(filled(queries).square(), patterns)
-        of_patterns = observed(queries) @ filled(patterns).square().mT
-        products = 2 * (filled(queries) @ filled(patterns).mT)
-        return products.sub_(of_queries).sub_(of_patterns).clamp_max(0) * scale
+        known, stored = filled(queries), filled(patterns)
+        of_queries, of_patterns = over_observed(known.square(), patterns), observed(queries) @ stored.square().mT
+        return (2 * (known @ stored.mT)).sub_(of_queries).sub_(of_patterns).clamp_max(0) * scale
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
