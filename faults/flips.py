@@ -21,8 +21,8 @@ from faults import forks
 from faults.campaign import CRASHES, LOST, UNTYPED, WRONG, Campaign, Tally
 
 ROWS, DIMENSIONS, PAIRS = 60, 6, 40
-# Flips of a chunk: a store takes much longer to open than a file.
-FLIPS = {"memory": 2000, "store": 250, "pairs": 1000, "models": 500}
+# Flips of a chunk: a store takes ten times as long to open as a file.
+FLIPS = {"memory": 10_000, "store": 500, "pairs": 2_000, "models": 1_000}
 TURNS = ("store", "memory", "store", "memory", "store", "memory", "pairs", "models")
 SAME, REFUSED = "same", "refused"
 
@@ -42,6 +42,7 @@ def chunk(number: int, folder: Path) -> Tally:
             else:
                 tally.bad(outcome, f"{what}, chunk {number}: {words}")
         tally.trials += len(ended.lines)
+        tally.counts[what] += len(ended.lines)
         if ended.status != 0:
             tally.bad(CRASHES, f"{what}, chunk {number}, flip {tally.trials}: {ended.status}")
             tally.trials += 1
@@ -54,14 +55,21 @@ def _flip(what: str, folder: Path, number: int, first: int, say: forks.Say) -> N
     for place, (path, at, bit) in enumerate(_places(folder, random.Random(number), FLIPS[what])):
         if place < first:
             continue
-        whole, before = path.read_bytes(), set(folder.rglob("*"))
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << bit)]) + whole[at + 1 :])
+        before = set(folder.rglob("*"))
+        byte = path.read_bytes()[at]
+        _write(path, at, byte ^ (1 << bit))
         integrity._compared.clear()
         integrity._lists.clear()
         say(f"{_outcome(look, path)} {path.relative_to(folder)}, byte {at}, bit {bit}")
-        path.write_bytes(whole)
+        _write(path, at, byte)
         for new in sorted(set(folder.rglob("*")) - before, reverse=True):
             new.rmdir() if new.is_dir() else new.unlink()
+
+
+def _write(path: Path, at: int, byte: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([byte]))
 
 
 def _places(folder: Path, chance: random.Random, count: int) -> Iterator[tuple[Path, int, int]]:
