@@ -21,6 +21,8 @@ from ahop.service.options import Limits
 from ahop.stores import integrity
 from ahop.stores.location import Location
 from ahop.stores.models import WORDS, read_model, words_of
+from ahop.stores.names import WORDS as NAMES
+from ahop.stores.names import read_names
 from faults.mutations import bent_archive, bent_bytes, bent_json, to_json
 
 DIMENSIONS = 4
@@ -65,7 +67,7 @@ def formats(folder: Path) -> list[Format]:
     keys = [{"name": "a", "sha256": "0" * 64, "collections": ["b"], "where": {"c": 1}, "may_write": False}]
     words = {"format": 1, "table": "0" * 32, "digest": digest(model), "model": b64encode(model).decode()}
     lists = {f"data/{each}.lance": "0" * 64 for each in range(3)}
-    limits = Limits()
+    names, limits = ["north", "east", "south", "west"], Limits()
 
     def arrow() -> bytes:
         column = pyarrow.array([[0.1, None, 0.3, 0.9], [1.0, 2.0, 3.0, 4.0]])
@@ -97,6 +99,10 @@ def formats(folder: Path) -> list[Format]:
         schema = pyarrow.schema([]).with_metadata({WORDS: content})
         return read_model(words_of(schema, location), location)
 
+    def named(content: bytes) -> object:
+        schema = pyarrow.schema([]).with_metadata({NAMES: content})
+        return read_names(schema, DIMENSIONS, Location.of(folder / "table"))
+
     def checksums(content: bytes) -> object:
         integrity._lists.clear()
         listed = folder / integrity.CHECKSUMS
@@ -122,6 +128,7 @@ def formats(folder: Path) -> list[Format]:
             "keys, bytes", lambda chance: bent_bytes(to_json(keys), chance), through_file("k.json", read_keys), 10_000
         ),
         Format("words of a store", lambda chance: _bent(words, chance), stored, 1_000),
+        Format("names of a store", lambda chance: bent_bytes(to_json(names), chance), named, 10_000),
         Format("checksums of a store", lambda chance: bent_bytes(to_json(lists), chance), checksums, 5_000),
         Format(
             "log of pairs",

@@ -15,7 +15,7 @@ from faults import forks
 from faults.campaign import CRASHES, HANGS, OVER_MEMORY, UNTYPED, Campaign, Tally
 from faults.formats import Format, formats
 
-FORMATS = 12
+FORMATS = 13
 LONGEST_SECONDS = 1.0
 ROOM_BYTES = 64 * 2**20
 

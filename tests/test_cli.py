@@ -14,6 +14,7 @@ from shutil import copytree
 from typing import Any, get_type_hints
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -382,6 +383,10 @@ def test_a_store_answers_as_its_memory_does(folder: Path) -> None:
     )
     names = [[each["answer"] for each in row["answers"]] for row in of_memory]
     assert [[each["answer"] for each in row["answers"]] for row in of_store] == names
+    scans = pd.read_csv("scans.csv")
+    scans[scans.columns[::-1]].to_csv("backwards.csv", index=False)
+    backwards = document("ahop recall rooms.lance backwards.csv")["answers"]
+    assert [[each["answer"] for each in row["answers"]] for row in backwards] == names, "columns go by their names"
     why = document("ahop explain rooms.lance scans.csv --against 'room 111'")
     assert (why["answer"], why["rival"]) == (names[0][0], "room 111")
     assert document("ahop inspect rooms.lance")["patterns"] == 60

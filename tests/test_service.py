@@ -358,7 +358,14 @@ def test_keys_are_checked(tmp_path: Path) -> None:
     keys = (Key.of(SECRET, "one"), Key.of(OTHER, "two"))
     assert key_of(OTHER, keys) is keys[1]
     assert key_of("", keys) is None
-    for wrong in ('{"name": 1}', "[1]", '[{"name": "a", "sha256": "00"}]', '[{"name": "a", "typo": 1}]', "["):
+    for wrong in (
+        '{"name": 1}',
+        "[1]",
+        '[{"name": "a", "sha256": "00"}]',
+        '[{"name": "a", "typo": 1}]',
+        "[",
+        "[" * 9999,
+    ):
         (tmp_path / "keys.json").write_text(wrong)
         with pytest.raises(AhopError):
             read_keys(tmp_path / "keys.json")

@@ -15,6 +15,7 @@ from textwrap import dedent
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -45,7 +46,7 @@ from ahop.stores.models import read_model
 from ahop.stores.recovery import heads
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems
 
-pytest.importorskip("lance")
+lance = pytest.importorskip("lance")
 
 
 def patterns(count: int = 60, dimensions: int = 6, seed: int = 0) -> Tensor:
@@ -97,6 +98,50 @@ def test_a_store_answers_as_the_memory(case: Problem, k: int, rows: int, separat
     assert_close(scores.gather(-1, answer.indices), scores.gather(-1, expected.indices))
     assert_close(answer.patterns, memory.patterns[answer.indices], equal_nan=True)
     assert torch.equal(store.memory().patterns.nan_to_num(7), memory.patterns.nan_to_num(7))
+
+
+def test_columns_go_by_their_names_in_any_order(tmp_path: Path) -> None:
+    frame = pd.DataFrame(patterns(40, 4).numpy(), columns=["north", "east", "south", "west"])
+    memory = euclidean(patterns(40, 4))
+    named = ahop.AssociativeMemory(frame, ahop.EuclideanSimilarity(), ahop.Softmax(beta=4.0))
+    create_store(tmp_path / "table", named, fragment_rows=15)
+    store = open_store(tmp_path / "table")
+    assert store.names == store.memory().dimensions == ("north", "east", "south", "west")
+    backwards = frame[frame.columns[::-1]].iloc[:9] + 0.01
+    expected = memory.recall(frame.to_numpy()[:9] + np.float32(0.01), k=3)
+    for recaller in (store, store.index(), store.memory(), store.at(1)):
+        found = recaller.recall(backwards, k=3)
+        assert np.array_equal(np.asarray(found.indices), expected.indices)
+    assert store.explain(backwards.iloc[0]).bars[0].name in store.names
+    ids = store.add(backwards.iloc[:2])
+    store.upsert(backwards.iloc[2:3], torch.tensor([7]))
+    rows = store.rows()
+    for number, place in ((int(ids[0]), 0), (int(ids[1]), 1), (7, 2)):
+        assert_close(rows.patterns[rows.ids == number][0], torch.from_numpy(frame.to_numpy()[place] + np.float32(0.01)))
+    store.learn(memory)  # what has no names is taken in the order it has
+    store.compact(keep=timedelta(0))
+    assert open_store(tmp_path / "table").names == store.names
+    with pytest.raises(InvalidValueError, match="dimension 0 is 'north' in the table, and 'west' in the memory"):
+        store.learn(ahop.AssociativeMemory(frame[frame.columns[::-1]], ahop.EuclideanSimilarity()))
+    with pytest.raises(InvalidValueError, match="'up'"):
+        store.recall(backwards.rename(columns={"north": "up"}))
+
+
+def test_frames_are_refused_where_no_names_put_them_in_order(store: Store) -> None:
+    assert store.names is None
+    frame = pd.DataFrame(patterns(2).numpy(), columns=list("abcdef"))
+    with pytest.raises(InvalidTypeError, match="none here to put them in order by"):
+        store.add(frame, metadata={"color": ["red", "red"]})
+    store.add(frame.to_numpy(), metadata={"color": ["red", "red"]})
+
+
+@pytest.mark.parametrize("names", ["[1, 2, 3, 4, 5, 6]", '["a"]', '["a", "a", "b", "c", "d", "e"]', "{", "[" * 9999])
+def test_names_that_are_damaged_are_refused(names: str, tmp_path: Path) -> None:
+    create_store(tmp_path / "table", euclidean(patterns()))
+    table = lance.dataset(tmp_path / "table")
+    table.update_schema_metadata({"ahop_dimensions": names})
+    with pytest.raises(FileFormatError, match="names of the dimensions"):
+        open_store(tmp_path / "table").recall(patterns(1))
 
 
 def test_detectors_and_groups_answer_as_in_the_memory(fitted: ahop.AssociativeMemory, tmp_path: Path) -> None:
@@ -382,7 +427,7 @@ def test_filters_that_make_no_sense_are_refused(store: Store) -> None:
 
 def test_filters_name_columns(store: Store, unchecked: None) -> None:
     with pytest.raises(InvalidTypeError, match="For some rows"):
-        store.recall(patterns(1), where=torch.arange(3))  # type: ignore[arg-type]
+        store.recall(patterns(1), where=torch.arange(3))  # type: ignore[call-overload]
 
 
 # What was acknowledged is durable.

@@ -31,6 +31,17 @@ def names_of(frame: object, name: str = "patterns") -> tuple[str, ...] | None:
     return names
 
 
+def as_names(given: Any, count: int) -> tuple[str, ...] | None:
+    """The names of so many dimensions as a file has them, if it has any."""
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise InvalidValueError("the names of the dimensions must be words.")
+    if len(given) != count or len(set(given)) != count:
+        raise InvalidValueError(f"the names of the dimensions must be {count}, all different.")
+    return tuple(given)
+
+
 def index_of(frame: object) -> list[Any] | None:
     """The index of a frame of pandas; None if it but counts the rows, or there is none, as in polars."""
     if not is_frame(frame) or not hasattr(frame, "iloc"):

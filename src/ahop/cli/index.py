@@ -74,7 +74,9 @@ def _created(output: Path, learned: Any, tables: list[Table]) -> Any:
         labels = None if learned.labels is None else {LABEL: [str(each) for each in learned.labels.tolist()]}
         return create_store(output, learned, metadata=labels)
     values = np.concatenate([table.values for table in tables])
-    return create_store(output, AssociativeMemory(values, learned.model), metadata=_metadata(tables))
+    memory = AssociativeMemory(values, learned.model)
+    memory.dimensions = learned.dimensions
+    return create_store(output, memory, metadata=_metadata(tables))
 
 
 def _metadata(tables: list[Table]) -> dict[str, list[str | None]]:

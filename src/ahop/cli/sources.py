@@ -83,7 +83,7 @@ def shape_of(memory: "AssociativeMemory | Store") -> tuple[Sequence[str] | None,
 
     if isinstance(memory, AssociativeMemory):
         return memory.dimensions, memory.patterns.shape[1]
-    return None, memory.dimensions
+    return memory.names, memory.dimensions
 
 
 def read_pairs(

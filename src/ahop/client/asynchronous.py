@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar, final, overload
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._checks import check_count
-from ahop._typing import Array, Entries, Kind, RowsLike
+from ahop._typing import Array, Entries, NotTensor, RowsLike
 from ahop.client.client import Client
 from ahop.explanation import Explanation
 from ahop.recaller import Recall
@@ -41,15 +42,35 @@ class AsyncClient:
         client = await asyncio.to_thread(partial(Client, url, collection, **settings))
         return cls(client, connections)
 
+    @overload
     async def recall(
         self,
-        queries: Kind,
+        queries: Tensor,
         k: int = 1,
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
         same: Entries | None = None,
-    ) -> Recall[Kind]:
+    ) -> Recall[Tensor]: ...
+    @overload
+    async def recall(
+        self,
+        queries: NotTensor,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[NDArray[Any]]: ...
+    async def recall(
+        self,
+        queries: RowsLike,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[Any]:
         return await self._do(lambda: self.client.recall(queries, k, where=where, groups=groups, same=same))
 
     async def explain(self, query: RowsLike | Entries, *, group: object = None) -> Explanation:

@@ -5,18 +5,20 @@ import threading
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, final
+from typing import Any, final, overload
 from urllib.parse import quote, urlsplit
 from weakref import WeakSet
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
 from ahop._checks import as_group_names, as_queries, as_query, check_count
+from ahop._json import parse_json
 from ahop._labels import as_label, entries
-from ahop._typing import Array, Entries, Kind, Queries, RowsLike
+from ahop._typing import Array, Entries, NotTensor, Queries, RowsLike
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnavailableError, UnsupportedError
 from ahop.explanation import Bar, Explanation
 from ahop.recaller import Recall, in_kind_of, joined
@@ -71,15 +73,35 @@ class Client:
             raise self._strange(error) from error
         self.names: tuple[str, ...] | None = None if names is None else tuple(names)
 
+    @overload
     def recall(
         self,
-        queries: Kind,
+        queries: Tensor,
         k: int = 1,
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
         same: Entries | None = None,
-    ) -> Recall[Kind]:
+    ) -> Recall[Tensor]: ...
+    @overload
+    def recall(
+        self,
+        queries: NotTensor,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[NDArray[Any]]: ...
+    def recall(
+        self,
+        queries: RowsLike,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[Any]:
         """The k stored patterns that each query most likely came from. Many queries go in several requests.
 
         Args:
@@ -250,7 +272,7 @@ class Client:
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
         try:
             status, answer = self._exchange(method, self._parts.path.rstrip("/") + path, content)
-            words = json.loads(answer)
+            words = parse_json(answer)
         except (HTTPException, OSError, ValueError) as error:
             raise UnavailableError(f"`{self.url}` does not answer: {error!r}. Is the service running?") from error
         if not isinstance(words, dict):

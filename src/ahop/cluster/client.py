@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_group_names, as_queries, check_count
+from ahop._json import parse_json
 from ahop._typing import Entries, Kind, Queries
 from ahop.errors import FileFormatError, InvalidValueError, UnavailableError
 from ahop.recaller import Recall, in_kind_of, joined, refuse_same
@@ -94,7 +95,7 @@ class HttpClient:
         request = Request(self.url + path, content, self._headers)
         try:
             with urlopen(request, timeout=self.timeout) as response:  # nosec B310 # it begins with http, which was checked
-                answer = json.loads(response.read())
+                answer = parse_json(response.read())
         except HTTPError as error:
             said = _said(error)
             if error.code in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
@@ -109,6 +110,6 @@ class HttpClient:
 
 def _said(error: HTTPError) -> str:
     try:
-        return str(json.loads(error.read())["error"])
+        return str(parse_json(error.read())["error"])
     except (ValueError, KeyError, TypeError):
         return str(error)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ahop._files import replacing
+from ahop._json import parse_json
 from ahop.errors import FileFormatError, InvalidValueError
 
 FORMAT = 1
@@ -17,7 +18,7 @@ def read_job(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        job: dict[str, Any] = json.loads(path.read_text())
+        job: dict[str, Any] = parse_json(path.read_text())
         written, job["version"], job["queries_version"] = job["format"], int(job["version"]), job["queries_version"]
     except (ValueError, KeyError, TypeError) as error:
         raise FileFormatError(f"`{path}` does not describe a job: {error}. Begin in another folder.") from error

@@ -32,7 +32,7 @@ class View:
     def __init__(self, store: Store, shards: int, candidates: int) -> None:
         self.address = store.location.address
         self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
-        self.model, self.dimensions = store.model(), store.dimensions
+        self.model, self.dimensions, self.names = store.model(), store.dimensions, store.names
         self._schema = open_table(store.location, store.version).schema
 
     def filter(self, where: Mapping[str, object] | None) -> str | None:
@@ -49,7 +49,7 @@ class View:
         groups: Sequence[object] | None,
     ) -> Recall[Kind]:
         """What all shards answer together."""
-        checked = as_queries(queries, torch.empty(0, self.dimensions))
+        checked = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
         names = None if groups is None else as_group_names(groups, len(checked))
         k = min(check_count("k", k), self.rows)
         depth, words = depth_for(self.model, k, self.candidates), self.filter(where)

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from ahop._component import Component
+from ahop._json import parse_json
 from ahop.errors import FileFormatError
 from ahop.saving.archive import FORMAT, write_archive
 from ahop.saving.description import describe
@@ -85,8 +86,8 @@ class Layer(Component):
 
 def json_of(path: Path) -> dict[str, Any]:
     try:
-        words = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        words = parse_json(path.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise FileFormatError(f"`{path}` is not JSON: {error}.") from error
     if not isinstance(words, dict):
         raise FileFormatError(f"`{path}` must hold a JSON object; got {type(words).__name__}.")

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ahop._files import digest, replacing
 from ahop._free_memory import check_free_memory
+from ahop._json import parse_json
 from ahop.errors import FileFormatError
 
 FORMAT = 2
@@ -62,11 +63,11 @@ def archive_from_bytes(
         raise FileFormatError(f"{where} is not a file that ahop wrote, or it is damaged: {error}.") from error
     try:
         length = int.from_bytes(content[:LENGTH_BYTES], "little")
-        header = json.loads(content[LENGTH_BYTES : LENGTH_BYTES + length])
+        header = parse_json(content[LENGTH_BYTES : LENGTH_BYTES + length])
         checksum, words = header["__metadata__"][KEY].split(" ", 1)
-        manifest = json.loads(words)
+        manifest = parse_json(words)
         version = manifest.pop("format")
-    except (KeyError, ValueError, AttributeError, TypeError, RecursionError) as error:
+    except (KeyError, ValueError, AttributeError, TypeError) as error:
         raise FileFormatError(
             f"{where} holds tensors but no ahop manifest. Was it written by `memory.save`?"
         ) from error

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 
 from ahop._component import Component
+from ahop._frames import as_names
 from ahop._labels import from_text
-from ahop.errors import FileFormatError, InvalidValueError
+from ahop.errors import FileFormatError
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.report import AdaptReport, Corruption, FitReport, Member, Report, SolverReport, Trial, UnlabeledReport
@@ -34,7 +35,7 @@ def load(path: str | os.PathLike[str], components: Sequence[type[Component]] = (
         model = _model_of(manifest, known)
         memory = AssociativeMemory(tensors["patterns"], model, log_prior=tensors.get("log_prior"))
         memory.labels = None if labels is None else from_text(labels, len(memory))
-        memory.dimensions = _names(manifest.get("dimensions"), memory.patterns.shape[1])
+        memory.dimensions = as_names(manifest.get("dimensions"), memory.patterns.shape[1])
         memory.load_state_dict(tensors, assign=True)
     except FAILURES as error:
         raise FileFormatError(f"`{path}` does not describe a memory that this release can build: {error}") from error
@@ -83,14 +84,3 @@ def _report(given: Any) -> Report | None:
     report = FitReport(**fields, corruption=corruption, trials=trials, members=members, unlabeled=unlabeled)
     str(report)  # raises if a field is no number
     return report
-
-
-def _names(given: Any, count: int) -> tuple[str, ...] | None:
-    """The names of the dimensions, if they have any."""
-    if given is None:
-        return None
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise InvalidValueError("the names of the dimensions must be words.")
-    if len(given) != count or len(set(given)) != count:
-        raise InvalidValueError(f"the names of the dimensions must be {count}, all different.")
-    return tuple(given)

@@ -139,9 +139,8 @@ class FileSource:
         return {}
 
     def _with(self, model: Model, number: int) -> Snapshot:
-        memory = over(model, self._memory.patterns)
+        memory = over(model, self._memory.patterns, self._memory.dimensions)
         memory.log_prior, memory.labels = self._memory.log_prior, self._memory.labels
-        memory.dimensions = self._memory.dimensions
         index = kept_index(memory, self._index_file(number)) if self._index else None
         return Snapshot(memory, self._ids, {}, number, index)
 
@@ -205,7 +204,7 @@ class StoreSource:
         if self._is_next(before, old):
             known = {name: column.values for name, column in old.columns.columns.items() if name != "id"}
             columns = {name: [*values, *metadata[name]] for name, values in known.items()}
-            memory = over(old.memory.model, torch.cat([old.memory.patterns, patterns]))
+            memory = over(old.memory.model, torch.cat([old.memory.patterns, patterns]), self._store.names)
             return Snapshot(memory, torch.cat([old.ids, numbers]), columns, self._store.version), numbers.tolist()
         return self._read(), numbers.tolist()
 
@@ -219,7 +218,7 @@ class StoreSource:
         columns = {
             name: [column.values[row] for row in rows] for name, column in old.columns.columns.items() if name != "id"
         }
-        memory = over(old.memory.model, old.memory.patterns[kept])
+        memory = over(old.memory.model, old.memory.patterns[kept], self._store.names)
         return Snapshot(memory, old.ids[kept], columns, self._store.version)
 
     def learn(self, old: Snapshot, model: Model) -> Snapshot:
@@ -261,7 +260,8 @@ class StoreSource:
     def _read(self) -> Snapshot:
         rows = self._store.rows()
         columns = {name: _plain(values) for name, values in rows.metadata.items()}
-        return Snapshot(over(self._store.model(), rows.patterns), rows.ids, columns, self._store.version)
+        memory = over(self._store.model(), rows.patterns, self._store.names)
+        return Snapshot(memory, rows.ids, columns, self._store.version)
 
 
 @final

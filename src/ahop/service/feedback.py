@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ahop._files import digest, flush, make_folder, replacing
+from ahop._json import parse_json
 from ahop.errors import AhopError
 from ahop.recaller import Recall
 from ahop.service.logs import log
@@ -86,10 +87,10 @@ class Feedback:
     def _pair(self, line: str) -> Pair | None:
         """None if the line was cut off or damaged, or is of another collection."""
         try:
-            found = json.loads(line)
+            found = parse_json(line)
             pair = found["query"], found["id"], found["group"]
             read_rows("query", [found["query"]], self._dimensions, 1)
-        except (ValueError, KeyError, TypeError, RecursionError, AhopError):
+        except (ValueError, KeyError, TypeError, AhopError):
             return None
         return pair if _line(pair).rstrip() == line.rstrip() else None
 

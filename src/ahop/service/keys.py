@@ -1,6 +1,5 @@
 """Who may ask what. Keys are kept as digests only."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from ahop._json import parse_json
 from ahop.errors import FileFormatError, InvalidValueError
 
 # A shorter secret could be guessed. Longer ones are not stretched: they are drawn by a machine, not by a person.
@@ -65,7 +65,7 @@ def key_of(secret: str, keys: Sequence[Key]) -> Key | None:
 def read_keys(path: Path) -> tuple[Key, ...]:
     """Keys from a JSON file: a list of objects with `name`, `sha256`, and maybe `collections`, `where`, `may_write`."""
     try:
-        given = json.loads(path.read_text("utf-8"))
+        given = parse_json(path.read_text("utf-8"))
         if not isinstance(given, list) or not all(isinstance(each, dict) and set(each) <= FIELDS for each in given):
             raise ValueError(f"it must be a list of objects with the fields {sorted(FIELDS)}")
         return tuple(_key(each) for each in given)

@@ -1,6 +1,5 @@
 """Read the bodies of requests: JSON, checked before anything is made of it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ahop._json import parse_json
 from ahop.decisions import Policy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.service.options import Limits
@@ -71,8 +71,8 @@ def read_json(body: bytes, known: Sequence[str]) -> dict[str, Any]:
     if body.count(b"[") + body.count(b"{") > MOST_LISTS:
         raise ShapeError(f"The body may have {MOST_LISTS} lists and objects; got more. Send fewer rows at a time.")
     try:
-        asked = json.loads(body, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        asked = parse_json(body, parse_constant=_refuse_constant)
+    except ValueError as error:
         raise InvalidValueError(f"The body must be JSON; it cannot be read: {str(error)[:200]}.") from None
     if not isinstance(asked, dict):
         raise InvalidTypeError(f'The body must be an object such as {{"{known[0]}": ...}}; got {kind_of(asked)}.')

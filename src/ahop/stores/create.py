@@ -12,13 +12,15 @@ from ahop import _optional
 from ahop._checks import check_count, check_kind
 from ahop._files import flush, make_folder
 from ahop._free_memory import check_free_memory
+from ahop._tensors import saturate
 from ahop._typing import Array
 from ahop.errors import InvalidValueError
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, describe_model
-from ahop.stores.rows import as_ids, as_stored, schema_of, table_of
+from ahop.stores.names import describe_names
+from ahop.stores.rows import as_ids, schema_of, table_of
 from ahop.stores.store import Store, open_store
 from ahop.stores.writer import Writer
 from ahop.stores.written import check_written
@@ -33,7 +35,7 @@ def create_store(
     fragment_rows: int = 2**20,
     storage_options: Mapping[str, str] | None = None,
 ) -> Store:
-    """A new table with the patterns of a memory, and all that the memory has learned.
+    """A new table with the patterns of a memory, the names of their dimensions, and all that the memory has learned.
 
     Args:
         path: a folder that is not there yet, or the address of an object store (`s3://`, `gs://`, `az://`).
@@ -49,17 +51,17 @@ def create_store(
     location = Location.of(path, storage_options)
     model = as_model(check_kind("memory", memory, AssociativeMemory))
     check_free_memory(2 * memory.patterns.nbytes, f"{len(memory)} patterns on their way")
-    patterns = as_stored(memory.patterns)
+    patterns = saturate(memory.patterns, torch.float32).detach().cpu().contiguous()
     numbers = torch.arange(len(patterns)) if ids is None else as_ids(ids, len(patterns))
-    rows = check_count("fragment_rows", fragment_rows)
+    rows, names = check_count("fragment_rows", fragment_rows), describe_names(memory.dimensions)
     if location.folder is None:
-        return Store(_write(location, model, numbers, patterns, metadata, rows), location)
+        return Store(_write(location, model, names, numbers, patterns, metadata, rows), location)
     _refuse_used(location.folder)
     make_folder(location.folder.parent)
     beside = location.folder.with_name(f".{location.folder.name}.{uuid4().hex}")
     try:
         staged = Location.of(beside, storage_options)
-        table = _write(staged, model, numbers, patterns, metadata, rows)
+        table = _write(staged, model, names, numbers, patterns, metadata, rows)
         check_written(beside, (each.metadata.to_json() for each in table.get_fragments()))
         Writer(staged).flush()
         try:
@@ -76,12 +78,13 @@ def create_store(
 def _write(
     location: Location,
     model: Model,
+    names: dict[str, str],
     ids: torch.Tensor,
     patterns: torch.Tensor,
     metadata: Mapping[str, Any] | None,
     rows: int,
 ) -> Any:
-    words = describe_model(model, location, uuid4().hex)
+    words = describe_model(model, location, uuid4().hex) | names
     schema = schema_of(patterns.shape[1], metadata or {}, words)
     table = table_of(schema, ids, patterns, metadata)
     try:

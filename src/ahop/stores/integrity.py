@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 from ahop._files import digest, make_folder, replacing
+from ahop._json import parse_json
 from ahop.errors import FileFormatError, UnavailableError
 
 CHECKSUMS, DATA = "_checksums", "data"
@@ -123,8 +124,8 @@ def _read(path: Path) -> dict[str, str]:
     if path.stem != digest(content):
         return {}
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
+        found = parse_json(content)
+    except ValueError:
         return {}
     is_list = isinstance(found, dict) and all(isinstance(each, str) for each in found.values())
     return found if is_list else {}

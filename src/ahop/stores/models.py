@@ -13,6 +13,7 @@ import torch
 from ahop import _optional
 from ahop._checks import check_kind
 from ahop._files import digest
+from ahop._json import parse_json
 from ahop.errors import FileFormatError, UnsupportedError
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
@@ -45,10 +46,14 @@ def as_model(memory: AssociativeMemory) -> Model:
     return memory.model
 
 
-def over(model: Model, patterns: torch.Tensor) -> AssociativeMemory:
-    """The model over stored patterns, which were checked when they were stored and may still lie on a disk."""
+def over(model: Model, patterns: torch.Tensor, names: tuple[str, ...] | None = None) -> AssociativeMemory:
+    """The model over stored patterns, which were checked when they were stored and may still lie on a disk.
+
+    Args:
+        names: of the dimensions.
+    """
     memory = AssociativeMemory(patterns[:1], model)
-    memory.patterns = patterns
+    memory.patterns, memory.dimensions = patterns, names
     return memory
 
 
@@ -72,7 +77,7 @@ def describe_model(model: Model, location: Location, table: str) -> dict[str, st
 def words_of(schema: Any, location: Location) -> dict[str, Any]:
     """What a table says of itself."""
     try:
-        words: dict[str, Any] = json.loads((schema.metadata or {})[WORDS.encode()])
+        words: dict[str, Any] = parse_json((schema.metadata or {})[WORDS.encode()])
         version = words["format"]
     except (KeyError, ValueError, TypeError) as error:
         raise FileFormatError(

@@ -1,7 +1,7 @@
 """Rows as Arrow tables and as tensors."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from ahop import _optional
-from ahop._checks import as_patterns
-from ahop._tensors import distinct, saturate
-from ahop._typing import Array, Patterns
+from ahop._checks import as_queries
+from ahop._tensors import distinct
+from ahop._typing import Array, Patterns, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnavailableError
 
 ID, PATTERN = "id", "pattern"
@@ -45,16 +45,9 @@ class Rows:
         return len(self.ids)
 
 
-def as_stored(patterns: Array, dimensions: int | None = None) -> Patterns:
-    """Patterns in float32, NaN where nothing was observed; zero rows only where it is known how long they are."""
-    given = patterns if dimensions is None or len(patterns) else torch.zeros(1, _width(patterns))
-    tensor = saturate(as_patterns(given), torch.float32)
-    if dimensions is not None and tensor.shape[1] != dimensions:
-        raise ShapeError(
-            f"`patterns` must have shape (n, {dimensions}), as the stored patterns have d={dimensions}; "
-            f"got shape {tuple(tensor.shape)}."
-        )
-    return tensor.detach().cpu()[: len(patterns)].contiguous()
+def as_stored(patterns: RowsLike, dimensions: int, names: Sequence[str] | None) -> Patterns:
+    """More patterns in float32, NaN where nothing was observed; the columns of a frame in the order of the names."""
+    return as_queries(patterns, torch.empty(0, dimensions), "patterns", names).detach().contiguous()
 
 
 def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
@@ -182,10 +175,6 @@ def _reading() -> Iterator[None]:
         if DISK_FAILED not in str(error):
             raise
         raise UnavailableError(f"Stored patterns cannot be read at this moment: {error}. Try again.") from error
-
-
-def _width(patterns: Array) -> int:
-    return patterns.shape[1] if patterns.ndim == 2 else 0
 
 
 def _kind(name: str, values: Any) -> Any:

@@ -4,15 +4,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, final
+from typing import Any, final, overload
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._checks import as_queries, as_query, check_count
 from ahop._free_memory import check_free_memory
 from ahop._html import facts
-from ahop._typing import Array, Entries, Kind, RowsLike
+from ahop._typing import Array, Entries, NotTensor, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 from ahop.explanation import Compared, Explanation, explain, is_unknown
 from ahop.memory import AssociativeMemory
@@ -24,6 +25,7 @@ from ahop.stores.filters import as_filter
 from ahop.stores.integrity import verify_version
 from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, over, read_model, words_of
+from ahop.stores.names import read_names
 from ahop.stores.recovery import check_heads, heads, newest_version, open_table
 from ahop.stores.rows import (
     ID,
@@ -96,6 +98,11 @@ class Store:
         return int(self._table.schema.field(PATTERN).type.list_size)
 
     @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the dimensions, if the patterns came from a frame: the columns of queries are put into their order."""
+        return read_names(self._table.schema, self.dimensions, self.location)
+
+    @property
     def columns(self) -> list[str]:
         """The names of the metadata."""
         return [name for name in self._table.schema.names if name not in (ID, PATTERN)]
@@ -159,17 +166,37 @@ class Store:
         patterns = self.rows(fragments).patterns
         if not len(patterns):
             raise ShapeError("`fragments` must hold at least one pattern, as a memory does; got none.")
-        return over(self.model(), patterns)
+        return over(self.model(), patterns, self.names)
 
+    @overload
     def recall(
         self,
-        queries: Kind,
+        queries: Tensor,
         k: int = 1,
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
         same: Entries | None = None,
-    ) -> Recall[Kind]:
+    ) -> Recall[Tensor]: ...
+    @overload
+    def recall(
+        self,
+        queries: NotTensor,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[NDArray[Any]]: ...
+    def recall(
+        self,
+        queries: RowsLike,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[Any]:
         """The k stored patterns that each query most likely came from, as the memory over all of them answers.
 
         The whole table passes by in batches, so it may be larger than memory. For many queries build an `index`.
@@ -182,7 +209,7 @@ class Store:
         refuse_same(same, "Ask `store.memory()`.")
         self._verify()
         model, count = self.model(), len(self)
-        checked = as_queries(queries, torch.empty(0, self.dimensions))
+        checked = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
         sql = None if where is None else as_filter(where, self._table.schema)
         found = stream(
             model, checked, min(check_count("k", k), max(1, count)), lambda: self._batches(sql), count, groups
@@ -198,14 +225,15 @@ class Store:
             group: where the query comes from, if the memory was fitted with groups.
         """
         self._verify()
-        model, asked = self.model().for_group(group), as_query(query, torch.empty(0, self.dimensions))
+        model, names = self.model().for_group(group), self.names
+        asked = as_query(query, torch.empty(0, self.dimensions), names)
         ranked = ranked_among(model, asked, 2, self._batches(None))
         assert ranked.patterns is not None
         ids, patterns = ranked.ids[0], ranked.patterns[0]
         if against is not None:
             rivals = Rows(ids[:0], patterns[:0], {}) if is_unknown(against) else self._row(against)
             ids, patterns = torch.cat([ids[:1], rivals.ids]), torch.cat([patterns[:1], rivals.patterns])
-        return explain(model, ranked, Compared.of(ids, model.modulation(patterns)), asked)
+        return explain(model, ranked, Compared.of(ids, model.modulation(patterns), dimensions=names), asked)
 
     def index(
         self,
@@ -235,11 +263,11 @@ class Store:
         }
         self._verify()
         given = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
-        return indexed(self._table, self.location, self.model(), self._batches(None), given, options, cache)
+        return indexed(self._table, self.location, self.model(), self.names, self._batches(None), given, options, cache)
 
     # Writing.
 
-    def add(self, patterns: Array, ids: Array | None = None, metadata: Mapping[str, Any] | None = None) -> Tensor:
+    def add(self, patterns: RowsLike, ids: Array | None = None, metadata: Mapping[str, Any] | None = None) -> Tensor:
         """Store more patterns; returns their numbers.
 
         Args:
@@ -250,14 +278,14 @@ class Store:
             InvalidValueError: some of the numbers are there already. Nothing is stored then.
         """
         self._check_open()
-        stored = as_stored(patterns, self.dimensions)
+        stored = as_stored(patterns, self.dimensions, self.names)
         given = None if ids is None else as_ids(ids, len(stored))
         return self._writer.change(self._table, lambda table: add_rows(self._writer, table, stored, given, metadata))
 
-    def upsert(self, patterns: Array, ids: Array, metadata: Mapping[str, Any] | None = None) -> None:
+    def upsert(self, patterns: RowsLike, ids: Array, metadata: Mapping[str, Any] | None = None) -> None:
         """Store these patterns under these numbers, replacing what was there."""
         self._check_open()
-        stored = as_stored(patterns, self.dimensions)
+        stored = as_stored(patterns, self.dimensions, self.names)
         numbers = as_ids(ids, len(stored))
         self._writer.change(self._table, lambda table: upsert_rows(self._writer, table, stored, numbers, metadata))
 
@@ -276,6 +304,12 @@ class Store:
                 f"`memory` must be of {self.dimensions} dimensions, as the stored patterns are; "
                 f"got {memory.patterns.shape[1]}."
             )
+        for place, (here, there) in enumerate(zip(memory.dimensions or (), self.names or (), strict=False)):
+            if here != there:
+                raise InvalidValueError(
+                    f"`memory` must have the dimensions of the stored patterns, in their order; dimension {place} is "
+                    f"{there!r} in the table, and {here!r} in the memory."
+                )
         self._writer.change(self._table, lambda table: replace_model(self._writer, table, model))
 
     def restore(self, version: int) -> None:

@@ -7,16 +7,17 @@ from dataclasses import replace
 from hashlib import blake2b
 from json import dumps
 from pathlib import Path
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._checks import same_kind
 from ahop._component import Component
 from ahop._files import replacing
-from ahop._typing import Array, Entries, Kind, RowsLike
+from ahop._typing import Array, Entries, NotTensor, RowsLike
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
 from ahop.explanation import Explanation, is_unknown
 from ahop.indexes.build import index
@@ -51,15 +52,35 @@ class StoredIndex:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @overload
     def recall(
         self,
-        queries: Kind,
+        queries: Tensor,
         k: int = 1,
         *,
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
         same: Entries | None = None,
-    ) -> Recall[Kind]:
+    ) -> Recall[Tensor]: ...
+    @overload
+    def recall(
+        self,
+        queries: NotTensor,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[NDArray[Any]]: ...
+    def recall(
+        self,
+        queries: RowsLike,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[Any]:
         """The k stored patterns that each query most likely came from.
 
         Args:
@@ -93,6 +114,7 @@ def indexed(
     table: Any,
     location: Location,
     model: Model,
+    names: tuple[str, ...] | None,
     batches: Iterable[Rows],
     pairs: tuple[Array, Array] | None,
     options: Mapping[str, Any],
@@ -107,7 +129,7 @@ def indexed(
     folder = None if location.folder is None else location.folder / CACHE
     built = cached_index(
         lambda memory: index(memory, by_row, **options),
-        model,
+        lambda patterns: over(model, patterns, names),
         batches,
         len(ids),
         table.schema.field(PATTERN).type.list_size,
@@ -124,7 +146,7 @@ def indexed(
 
 def cached_index(
     build: Callable[[AssociativeMemory], Index],
-    model: Model,
+    memory_of: Callable[[Tensor], AssociativeMemory],
     batches: Iterable[Rows],
     count: int,
     dimensions: int,
@@ -136,26 +158,26 @@ def cached_index(
 
     Args:
         build: makes the index of a memory.
-        model: what the memory has learned.
-        batches: its patterns.
+        memory_of: makes the memory of its patterns.
+        batches: these.
         name: of the version.
         key: of how the index is built.
     """
     if folder is None:
-        return build(over(model, torch.cat([rows.patterns for rows in batches])))
+        return build(memory_of(torch.cat([rows.patterns for rows in batches])))
     folder.mkdir(parents=True, exist_ok=True)
     patterns, path = folder / f"{name}.patterns", folder / f"{name}-{key}.index"
     shape = (count, dimensions)
     if path.exists() and patterns.exists():
         try:
-            return load_index(path, over(model, _mapped(patterns, shape)))
+            return load_index(path, memory_of(_mapped(patterns, shape)))
         except (FileFormatError, InvalidValueError, OSError) as error:
             warnings.warn(
                 f"The index `{path}` is built anew, as it cannot be used: {error}", RuntimeWarning, stacklevel=4
             )
     # The patterns may be what is damaged: they come from the table again.
     _write(patterns, batches)
-    built = build(over(model, _mapped(patterns, shape)))
+    built = build(memory_of(_mapped(patterns, shape)))
     save_index(built, path)
     return built
 

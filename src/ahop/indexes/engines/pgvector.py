@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from ahop import _optional
 from ahop._checks import check_choice, check_count
+from ahop._json import parse_json
 from ahop.errors import DataNotFoundError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.indexes.engines.base import Engine, Found
 from ahop.indexes.mips import BLOCK, GEOMETRIES, Geometry, Placing
@@ -84,7 +85,7 @@ class PgVectorEngine(Engine):
         try:
             words, center = server.execute(_sql(table, "SELECT words, center FROM {about}")).fetchone()
             count = int(server.execute(_sql(table, "SELECT count(*) FROM {table}")).fetchone()[0])
-            told = json.loads(words)
+            told = parse_json(words)
             center = torch.from_numpy(np.frombuffer(center, "<f4").copy())
             return cls(server, table, Placing(told["geometry"], center, told["radius"]), count, effort)
         except _optional.psycopg().errors.UndefinedTable as error:
