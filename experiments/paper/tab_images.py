@@ -104,7 +104,7 @@ def differences(rows: list[Row]) -> list[Row]:
 EXPERIMENT = Experiment(
     name="tab_images",
     title="Classes of pictures: accuracy with different associations inside one network",
-    seeds=5,
+    seeds=3,
     cells=cells,
     run=run,
     keys=("protocol", "dataset", "epochs", "patterns", "model", "paper"),
