@@ -5,6 +5,7 @@ from typing import final
 from torch import Tensor
 from typing_extensions import override
 
+from ahop._derived import derived
 from ahop._missing import about_mean, filled, observed, shared_dimensions
 from ahop._tensors import of_largest_one, of_unit_length
 from ahop._typing import Patterns, Queries, Scores
@@ -25,7 +26,8 @@ class CorrelationSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        return of_unit_length(about_mean(queries)) @ of_unit_length(about_mean(patterns)).mT
+        stored = derived(patterns, self, lambda: of_unit_length(about_mean(patterns)))
+        return of_unit_length(about_mean(queries)) @ stored.mT
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:

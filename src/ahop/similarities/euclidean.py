@@ -2,9 +2,11 @@
 
 from typing import final
 
+from torch import Tensor
 from typing_extensions import override
 
-from ahop._missing import centered, extrapolation, filled, observed, over_observed
+from ahop._derived import derived
+from ahop._missing import extrapolation, filled, observed, over_observed
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
@@ -25,15 +27,15 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        center = patterns.detach().mean(-2, keepdim=True)
-        patterns, queries = patterns - center, queries - center
-        of_queries, of_patterns = queries.square().sum(-1).unsqueeze(-1), patterns.square().sum(-1).unsqueeze(-2)
-        return (2 * queries @ patterns.mT).sub_(of_queries).sub_(of_patterns).clamp_max(0)  # no pass but these
+        center, stored, squares = derived(patterns, self, lambda: _about_center(patterns))
+        asked = queries - center
+        products = 2 * asked @ stored.mT
+        return products.sub_(asked.square().sum(-1, keepdim=True)).sub_(squares).clamp_max(0)  # no pass but these
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        scale, (patterns, queries) = extrapolation(patterns, queries), centered(patterns, queries)
-        known, stored = filled(queries), filled(patterns)
+        center, stored, _ = derived(patterns, self, lambda: _about_center(patterns))
+        scale, known = extrapolation(patterns, queries), filled(queries - center)
         of_queries, of_patterns = over_observed(known.square(), patterns), observed(queries) @ stored.square().mT
         return (2 * (known @ stored.mT)).sub_(of_queries).sub_(of_patterns).clamp_max(0) * scale
 
@@ -43,3 +45,11 @@ class EuclideanSimilarity(DecomposableSimilarity):
         if difference.requires_grad:
             return -difference.square()
         return difference.mul_(difference).neg_()
+
+
+def _about_center(patterns: Patterns) -> tuple[Tensor, Patterns, Tensor]:
+    """The center of the patterns (1, d), these about it with zeros for gaps (n, d), their squared lengths (1, n)."""
+    values, known = filled(patterns.detach()), observed(patterns)
+    center = values.sum(-2, keepdim=True) / known.sum(-2, keepdim=True).clamp_min(1)
+    stored = filled(patterns - center)
+    return center, stored, stored.square().sum(-1).unsqueeze(-2)
