@@ -73,9 +73,13 @@ def keep_derived(patterns: Tensor) -> None:
         setattr(patterns, KEPT, _Derived())
 
 
-def derived(patterns: Tensor, module: Module, make: Callable[[], Made]) -> Made:
-    """What `make()` gives: something that depends on these patterns and on the state of the module, and no query."""
-    if torch.compiler.is_compiling() or patterns.requires_grad:
+def derived(patterns: Tensor, module: Module, make: Callable[[], Made], copies: int = 1) -> Made:
+    """What `make()` gives: something that depends on these patterns and on the state of the module, and no query.
+
+    Args:
+        copies: how many times as large as the patterns it is.
+    """
+    if torch.compiler.is_compiling() or patterns.requires_grad or copies * patterns.nbytes > MOST_BYTES:
         return make()
     kept: _Derived | None = getattr(patterns, KEPT, None)
     if kept is None:
@@ -98,7 +102,12 @@ def derived(patterns: Tensor, module: Module, make: Callable[[], Made]) -> Made:
 
 def have_gaps(patterns: Tensor, queries: Tensor) -> bool:
     """Whether something was not observed, of either."""
-    return holds_nan(queries) or derived(patterns, ANYONE, lambda: holds_nan(patterns))
+    return holds_nan(queries) or has_gaps(patterns)
+
+
+def has_gaps(patterns: Tensor) -> bool:
+    """Whether something was not observed of the patterns."""
+    return derived(patterns, ANYONE, lambda: holds_nan(patterns))
 
 
 def _settings(module: Module) -> list[object]:

@@ -32,25 +32,14 @@ def observed(values: Tensor) -> Tensor:
     return mask
 
 
-def over_observed(values: Tensor, patterns: Patterns) -> Tensor:
-    """The sums of values (b, d) over what was observed of each pattern: (b, n), or (b, 1) if that is everything."""
-    return values @ observed(patterns).mT if holds_nan(patterns) else values.sum(-1, keepdim=True)
-
-
-def shared_dimensions(patterns: Patterns, queries: Queries) -> Tensor:
-    """How many dimensions were observed on both sides of each pair: (b, n), or (b, 1) if the patterns are complete."""
-    return over_observed(observed(queries), patterns)
-
-
-def extrapolation(patterns: Patterns, queries: Queries) -> Tensor:
-    """What leads from the sum over the shared dimensions of a pair to all of them; where none is shared, any number."""
-    return patterns.shape[-1] / shared_dimensions(patterns, queries).clamp_min(1)
+def center_of(patterns: Patterns) -> Tensor:
+    """The mean of what was observed of each dimension, (1, d)."""
+    return filled(patterns.detach()).sum(-2, keepdim=True) / observed(patterns).sum(-2, keepdim=True).clamp_min(1)
 
 
 def centered(patterns: Patterns, queries: Queries) -> tuple[Patterns, Queries]:
     """Both moved to the center of what was observed of the patterns. The gaps stay."""
-    stored = patterns.detach()
-    center = filled(stored).sum(-2, keepdim=True) / observed(stored).sum(-2, keepdim=True).clamp_min(1)
+    center = center_of(patterns)
     return patterns - center, queries - center
 
 

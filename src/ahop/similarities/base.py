@@ -11,7 +11,8 @@ from typing_extensions import override
 from ahop._blocks import CACHE_BYTES, pair_blocks
 from ahop._component import Component
 from ahop._derived import have_gaps
-from ahop._missing import filled, holds_nan, observed, shared_dimensions
+from ahop._missing import filled, holds_nan, observed
+from ahop._overlap import shared_dimensions
 from ahop._tensors import all_finite, lowest, saturate
 from ahop._typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
 from ahop.errors import UnsupportedError

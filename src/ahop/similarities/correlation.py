@@ -3,10 +3,12 @@
 from typing import final
 
 from torch import Tensor
+from torch.nn import Module
 from typing_extensions import override
 
 from ahop._derived import derived
-from ahop._missing import about_mean, filled, observed, shared_dimensions
+from ahop._missing import about_mean, filled, observed
+from ahop._overlap import over_observed
 from ahop._tensors import of_largest_one, of_unit_length
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
@@ -14,6 +16,9 @@ from ahop.similarities.cosine import over_root
 
 # A sum of squares whose share around the mean is no larger than this is rounding: the row is constant.
 ROUNDING = 1e-12
+
+# Who makes squares of stored patterns, for queries with gaps.
+SQUARES = Module()
 
 
 @final
@@ -31,13 +36,18 @@ class CorrelationSimilarity(Similarity):
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        in_patterns, in_queries = observed(patterns).double(), observed(queries).double()
-        shared = shared_dimensions(patterns, queries).double().clamp_min(1)
-        stored, asked = (of_largest_one(filled(about_mean(rows.double()))) for rows in (patterns, queries))
-        of_queries, of_patterns = asked @ in_patterns.mT, in_queries @ stored.mT
-        lengths = _around(asked.square() @ in_patterns.mT, of_queries, shared)
-        lengths = lengths * _around(in_queries @ stored.square().mT, of_patterns, shared)
+        stored, squares = derived(patterns, SQUARES, lambda: _with_squares(patterns), copies=4)
+        asked, in_queries = of_largest_one(filled(about_mean(queries.double()))), observed(queries).double()
+        shared = over_observed(in_queries, patterns).clamp_min(1)
+        of_queries, of_patterns = over_observed(asked, patterns), in_queries @ stored.mT
+        lengths = _around(over_observed(asked.square(), patterns), of_queries, shared)
+        lengths = lengths * _around(in_queries @ squares.mT, of_patterns, shared)
         return over_root(asked @ stored.mT - of_queries * of_patterns / shared, lengths).to(queries.dtype)
+
+
+def _with_squares(patterns: Patterns) -> tuple[Tensor, Tensor]:
+    stored = of_largest_one(filled(about_mean(patterns.double())))
+    return stored, stored.square()
 
 
 def _around(squares: Tensor, sums: Tensor, count: Tensor) -> Tensor:

@@ -3,13 +3,18 @@
 from typing import final
 
 from torch import Tensor
+from torch.nn import Module
 from typing_extensions import override
 
 from ahop._derived import derived
 from ahop._missing import filled, observed
+from ahop._overlap import over_observed
 from ahop._tensors import few_columns, of_largest_one, of_unit_length
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
+
+# Who makes squares of stored patterns, for queries with gaps.
+SQUARES = Module()
 
 
 @final
@@ -27,10 +32,15 @@ class CosineSimilarity(Similarity):
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        in_patterns, in_queries = observed(patterns).double(), observed(queries).double()
-        stored, asked = (of_largest_one(filled(rows).double()) for rows in (patterns, queries))
-        lengths = (asked.square() @ in_patterns.mT) * (in_queries @ stored.square().mT)
+        stored, squares = derived(patterns, SQUARES, lambda: _with_squares(patterns), copies=4)
+        asked = of_largest_one(filled(queries).double())
+        lengths = over_observed(asked.square(), patterns) * (observed(queries).double() @ squares.mT)
         return over_root(asked @ stored.mT, lengths).to(queries.dtype)
+
+
+def _with_squares(patterns: Patterns) -> tuple[Tensor, Tensor]:
+    stored = of_largest_one(filled(patterns).double())
+    return stored, stored.square()
 
 
 def over_root(products: Tensor, squares: Tensor) -> Tensor:

@@ -4,7 +4,8 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._missing import extrapolation, filled
+from ahop._missing import filled
+from ahop._overlap import extrapolation
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 

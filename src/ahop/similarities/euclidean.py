@@ -3,12 +3,17 @@
 from typing import final
 
 from torch import Tensor
+from torch.nn import Module
 from typing_extensions import override
 
 from ahop._derived import derived
-from ahop._missing import extrapolation, filled, observed, over_observed
+from ahop._missing import center_of, filled, observed
+from ahop._overlap import extrapolation, over_observed
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
+
+# Who makes squares of stored patterns, for queries with gaps.
+SQUARES = Module()
 
 
 @final
@@ -35,8 +40,9 @@ class EuclideanSimilarity(DecomposableSimilarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         center, stored, _ = derived(patterns, self, lambda: _about_center(patterns))
+        squares = derived(patterns, SQUARES, stored.square)
         scale, known = extrapolation(patterns, queries), filled(queries - center)
-        of_queries, of_patterns = over_observed(known.square(), patterns), observed(queries) @ stored.square().mT
+        of_queries, of_patterns = over_observed(known.square(), patterns), observed(queries) @ squares.mT
         return (2 * (known @ stored.mT)).sub_(of_queries).sub_(of_patterns).clamp_max(0) * scale
 
     @override
@@ -49,7 +55,6 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
 def _about_center(patterns: Patterns) -> tuple[Tensor, Patterns, Tensor]:
     """The center of the patterns (1, d), these about it with zeros for gaps (n, d), their squared lengths (1, n)."""
-    values, known = filled(patterns.detach()), observed(patterns)
-    center = values.sum(-2, keepdim=True) / known.sum(-2, keepdim=True).clamp_min(1)
+    center = center_of(patterns)
     stored = filled(patterns - center)
     return center, stored, stored.square().sum(-1).unsqueeze(-2)

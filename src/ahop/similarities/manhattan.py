@@ -3,9 +3,12 @@
 from typing import final
 
 import torch
+from torch import Tensor
 from typing_extensions import override
 
-from ahop._missing import centered, extrapolation, filled, observed
+from ahop._derived import derived
+from ahop._missing import center_of, filled, observed
+from ahop._overlap import extrapolation, over_gaps
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
@@ -27,11 +30,18 @@ class ManhattanSimilarity(DecomposableSimilarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         """The distance once gaps hold the center, less what these add to it."""
-        scale, in_patterns, in_queries = extrapolation(patterns, queries), observed(patterns), observed(queries)
-        patterns, queries = map(filled, centered(patterns, queries))
-        added = queries.abs() @ (1 - in_patterns).mT + (1 - in_queries) @ patterns.abs().mT
-        return (added - torch.cdist(queries, patterns, p=1.0)).clamp_max(0) * scale
+        center, stored, sizes = derived(patterns, self, lambda: _about_center(patterns), copies=2)
+        asked = filled(queries - center)
+        added = over_gaps(asked.abs(), patterns) + (1 - observed(queries)) @ sizes.mT
+        return (added - torch.cdist(asked, stored, p=1.0)).clamp_max(0) * extrapolation(patterns, queries)
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
         return -(queries.unsqueeze(-2) - patterns.unsqueeze(-3)).abs()
+
+
+def _about_center(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
+    """The center of the patterns (1, d), these about it with zeros for gaps (n, d), and their sizes (n, d)."""
+    center = center_of(patterns)
+    stored = filled(patterns - center)
+    return center, stored, stored.abs()

@@ -4,13 +4,18 @@ from typing import final
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 from typing_extensions import override
 
 from ahop._derived import derived
 from ahop._missing import filled, observed
+from ahop._overlap import over_gaps, over_observed
 from ahop._tensors import few_columns
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
+
+# Who makes sizes of stored patterns, for queries with gaps.
+SIZES = Module()
 
 
 @final
@@ -37,12 +42,16 @@ class SorensenSimilarity(Similarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         # With zeros in the gaps a difference is also what only one side has: known, and taken off again.
-        in_patterns, in_queries = observed(patterns).double(), observed(queries).double()
-        stored, asked = filled(patterns).double(), filled(queries).double()
-        of_queries, of_patterns = asked.abs(), stored.abs()
-        alone = of_queries @ (1 - in_patterns).mT + (1 - in_queries) @ of_patterns.mT
-        totals = of_queries @ in_patterns.mT + in_queries @ of_patterns.mT
+        stored, sizes = derived(patterns, SIZES, lambda: _with_sizes(patterns), copies=4)
+        asked, in_queries = filled(queries).double(), observed(queries).double()
+        alone = over_gaps(asked.abs(), patterns) + (1 - in_queries) @ sizes.mT
+        totals = over_observed(asked.abs(), patterns) + in_queries @ sizes.mT
         return _ratio(torch.cdist(asked, stored, p=1.0) - alone, totals).to(queries.dtype)
+
+
+def _with_sizes(patterns: Patterns) -> tuple[Tensor, Tensor]:
+    stored = filled(patterns).double()
+    return stored, stored.abs()
 
 
 def _ratio(differences: Tensor, totals: Tensor) -> Tensor:

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._missing import centered, extrapolation, filled, holds_nan, observed, over_observed
+from ahop._missing import centered, filled, holds_nan, observed
+from ahop._overlap import extrapolation, over_observed
 from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
