@@ -25,7 +25,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from ahop.service.testing import Running, running
 
-COUNT, SECONDS = 120, 60
+COUNT, SECONDS = 120, 300
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1000,1400"),
