@@ -1,6 +1,7 @@
 """Files: bit for bit what was saved, and nothing that can run, crash or ask for memory."""
 
 import ast
+import errno
 import json
 import os
 import pickle
@@ -593,3 +594,19 @@ def test_the_report_and_its_picture_come_back(tmp_path: Path) -> None:
     loaded = ahop.load(path)
     assert loaded.report == memory.report
     assert str(loaded.report) == str(memory.report)
+
+
+def test_a_disk_that_takes_no_more_is_told_by_an_oserror_and_the_old_file_stays(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "memory.ahop"
+    zoo.m_hop(torch.eye(4)).save(path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"memory\.ahop") as told:
+            zoo.m_hop(torch.rand(100, 100)).save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told.value.errno == errno.EFBIG
+    assert [each.name for each in tmp_path.iterdir()] == ["memory.ahop"]
+    assert torch.equal(ahop.load(path).patterns, torch.eye(4))

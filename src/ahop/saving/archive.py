@@ -5,6 +5,7 @@ It is a safetensors file whose header carries a JSON manifest and a checksum of 
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,18 @@ def write_archive(path: str | os.PathLike[str], manifest: dict[str, object], ten
     """Write beside the target, then move into place: a reader sees the old file or the new one, never half of it."""
     kept = _plain(tensors)
     with replacing(Path(path)) as beside:
-        save_file(kept, beside, metadata=_words(manifest, kept))
+        write_tensors(beside, kept, _words(manifest, kept))
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], words: dict[str, str] | None = None) -> None:
+    """Write a safetensors file; where the disk fails, an OSError says so."""
+    try:
+        save_file(dict(tensors), path, metadata=words)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def archive_to_bytes(manifest: dict[str, object], tensors: Mapping[str, Tensor]) -> bytes:

@@ -13,10 +13,11 @@ from typing import Any, final
 from uuid import uuid4
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from ahop.errors import AhopError, ConflictError, InvalidValueError
+from ahop.saving.archive import write_tensors
 from ahop.saving.load import load as read_memory
 from ahop.saving.load import model_from_bytes, model_to_bytes
 from ahop.service.collection import Collection
@@ -111,7 +112,7 @@ class Refits:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 collection.snapshot.memory.save(folder / MEMORY)
-                save_file({key: value.contiguous() for key, value in given.items()}, folder / GIVEN)
+                write_tensors(folder / GIVEN, {key: value.contiguous() for key, value in given.items()})
                 (folder / SETTINGS).write_text(json.dumps(settings), "ascii")
                 report = self._wait(collection.name, folder)
                 model = model_from_bytes((folder / MODEL).read_bytes(), "The new model")
