@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._typing import Patterns, Queries
+from ahop._typing import Patterns
 
 # Rows that a median is taken of.
 MOST_ROWS = 1 << 14
@@ -32,15 +32,11 @@ def observed(values: Tensor) -> Tensor:
     return mask
 
 
-def center_of(patterns: Patterns) -> Tensor:
-    """The mean of what was observed of each dimension, (1, d)."""
-    return filled(patterns.detach()).sum(-2, keepdim=True) / observed(patterns).sum(-2, keepdim=True).clamp_min(1)
-
-
-def centered(patterns: Patterns, queries: Queries) -> tuple[Patterns, Queries]:
-    """Both moved to the center of what was observed of the patterns. The gaps stay."""
-    center = center_of(patterns)
-    return patterns - center, queries - center
+def about_center(patterns: Patterns) -> tuple[Tensor, Patterns]:
+    """The center of what was observed of the patterns (1, d), and these about it, with zeros in the gaps (n, d)."""
+    stored = patterns.detach()
+    center = filled(stored).sum(-2, keepdim=True) / observed(stored).sum(-2, keepdim=True).clamp_min(1)
+    return center, filled(patterns - center)
 
 
 def about_mean(rows: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from typing import final
 
+import torch
 from torch import Tensor
 from torch.nn import Module
 from typing_extensions import override
@@ -12,13 +13,13 @@ from ahop._overlap import over_observed
 from ahop._tensors import of_largest_one, of_unit_length
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
-from ahop.similarities.cosine import over_root
+from ahop.similarities.cosine import over_root, with_squares
 
 # A sum of squares whose share around the mean is no larger than this is rounding: the row is constant.
 ROUNDING = 1e-12
 
-# Who makes squares of stored patterns, for queries with gaps.
-SQUARES = Module()
+# Who makes something of stored patterns for queries with gaps.
+WITH_GAPS = Module()
 
 
 @final
@@ -36,18 +37,12 @@ class CorrelationSimilarity(Similarity):
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        stored, squares = derived(patterns, SQUARES, lambda: _with_squares(patterns), copies=4)
+        stored, squares = derived(patterns, WITH_GAPS, lambda: with_squares(about_mean(patterns.double())), copies=4)
         asked, in_queries = of_largest_one(filled(about_mean(queries.double()))), observed(queries).double()
-        shared = over_observed(in_queries, patterns).clamp_min(1)
-        of_queries, of_patterns = over_observed(asked, patterns), in_queries @ stored.mT
-        lengths = _around(over_observed(asked.square(), patterns), of_queries, shared)
-        lengths = lengths * _around(in_queries @ squares.mT, of_patterns, shared)
+        sums = over_observed(torch.stack([in_queries, asked, asked.square()]), patterns)
+        shared, of_queries, of_patterns = sums[0].clamp_min(1), sums[1], in_queries @ stored.mT
+        lengths = _around(sums[2], of_queries, shared) * _around(in_queries @ squares.mT, of_patterns, shared)
         return over_root(asked @ stored.mT - of_queries * of_patterns / shared, lengths).to(queries.dtype)
-
-
-def _with_squares(patterns: Patterns) -> tuple[Tensor, Tensor]:
-    stored = of_largest_one(filled(about_mean(patterns.double())))
-    return stored, stored.square()
 
 
 def _around(squares: Tensor, sums: Tensor, count: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from ahop._tensors import few_columns, of_largest_one, of_unit_length
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 
-# Who makes squares of stored patterns, for queries with gaps.
-SQUARES = Module()
+# Who makes something of stored patterns for queries with gaps.
+WITH_GAPS = Module()
 
 
 @final
@@ -32,14 +32,15 @@ class CosineSimilarity(Similarity):
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        stored, squares = derived(patterns, SQUARES, lambda: _with_squares(patterns), copies=4)
+        stored, squares = derived(patterns, WITH_GAPS, lambda: with_squares(patterns.double()), copies=4)
         asked = of_largest_one(filled(queries).double())
         lengths = over_observed(asked.square(), patterns) * (observed(queries).double() @ squares.mT)
         return over_root(asked @ stored.mT, lengths).to(queries.dtype)
 
 
-def _with_squares(patterns: Patterns) -> tuple[Tensor, Tensor]:
-    stored = of_largest_one(filled(patterns).double())
+def with_squares(patterns: Patterns) -> tuple[Tensor, Tensor]:
+    """The patterns with their largest entry at one and zeros in the gaps, and the squares of these, (n, d)."""
+    stored = of_largest_one(filled(patterns))
     return stored, stored.square()
 
 

@@ -7,13 +7,13 @@ from torch.nn import Module
 from typing_extensions import override
 
 from ahop._derived import derived
-from ahop._missing import center_of, filled, observed
+from ahop._missing import about_center, filled, observed
 from ahop._overlap import extrapolation, over_observed
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
-# Who makes squares of stored patterns, for queries with gaps.
-SQUARES = Module()
+# Who makes something of stored patterns for queries with gaps.
+WITH_GAPS = Module()
 
 
 @final
@@ -32,15 +32,14 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, squares = derived(patterns, self, lambda: _about_center(patterns))
+        center, stored, squares = derived(patterns, self, lambda: _about_mean(patterns))
         asked = queries - center
         products = 2 * asked @ stored.mT
         return products.sub_(asked.square().sum(-1, keepdim=True)).sub_(squares).clamp_max(0)  # no pass but these
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, _ = derived(patterns, self, lambda: _about_center(patterns))
-        squares = derived(patterns, SQUARES, stored.square)
+        center, stored, squares = derived(patterns, WITH_GAPS, lambda: _with_squares(patterns), copies=2)
         scale, known = extrapolation(patterns, queries), filled(queries - center)
         of_queries, of_patterns = over_observed(known.square(), patterns), observed(queries) @ squares.mT
         return (2 * (known @ stored.mT)).sub_(of_queries).sub_(of_patterns).clamp_max(0) * scale
@@ -53,8 +52,14 @@ class EuclideanSimilarity(DecomposableSimilarity):
         return difference.mul_(difference).neg_()
 
 
-def _about_center(patterns: Patterns) -> tuple[Tensor, Patterns, Tensor]:
-    """The center of the patterns (1, d), these about it with zeros for gaps (n, d), their squared lengths (1, n)."""
-    center = center_of(patterns)
-    stored = filled(patterns - center)
+def _about_mean(patterns: Patterns) -> tuple[Tensor, Patterns, Tensor]:
+    """The center of complete patterns (1, d), these about it (n, d), and their squared lengths (1, n)."""
+    center = patterns.detach().mean(-2, keepdim=True)
+    stored = patterns - center
     return center, stored, stored.square().sum(-1).unsqueeze(-2)
+
+
+def _with_squares(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
+    """The center of the patterns, these about it with zeros in the gaps, and the squares of these (n, d)."""
+    center, stored = about_center(patterns)
+    return center, stored, stored.square()

@@ -7,7 +7,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from ahop._derived import derived
-from ahop._missing import center_of, filled, observed
+from ahop._missing import about_center, filled, observed
 from ahop._overlap import extrapolation, over_gaps
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
@@ -30,7 +30,7 @@ class ManhattanSimilarity(DecomposableSimilarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         """The distance once gaps hold the center, less what these add to it."""
-        center, stored, sizes = derived(patterns, self, lambda: _about_center(patterns), copies=2)
+        center, stored, sizes = derived(patterns, self, lambda: _with_sizes(patterns), copies=2)
         asked = filled(queries - center)
         added = over_gaps(asked.abs(), patterns) + (1 - observed(queries)) @ sizes.mT
         return (added - torch.cdist(asked, stored, p=1.0)).clamp_max(0) * extrapolation(patterns, queries)
@@ -40,8 +40,7 @@ class ManhattanSimilarity(DecomposableSimilarity):
         return -(queries.unsqueeze(-2) - patterns.unsqueeze(-3)).abs()
 
 
-def _about_center(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
-    """The center of the patterns (1, d), these about it with zeros for gaps (n, d), and their sizes (n, d)."""
-    center = center_of(patterns)
-    stored = filled(patterns - center)
+def _with_sizes(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
+    """The center of the patterns (1, d), these about it with zeros in the gaps, and their sizes (n, d)."""
+    center, stored = about_center(patterns)
     return center, stored, stored.abs()

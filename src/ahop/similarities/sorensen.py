@@ -14,8 +14,8 @@ from ahop._tensors import few_columns
 from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 
-# Who makes sizes of stored patterns, for queries with gaps.
-SIZES = Module()
+# Who makes something of stored patterns for queries with gaps.
+WITH_GAPS = Module()
 
 
 @final
@@ -42,7 +42,7 @@ class SorensenSimilarity(Similarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         # With zeros in the gaps a difference is also what only one side has: known, and taken off again.
-        stored, sizes = derived(patterns, SIZES, lambda: _with_sizes(patterns), copies=4)
+        stored, sizes = derived(patterns, WITH_GAPS, lambda: _with_sizes(patterns), copies=4)
         asked, in_queries = filled(queries).double(), observed(queries).double()
         alone = over_gaps(asked.abs(), patterns) + (1 - in_queries) @ sizes.mT
         totals = over_observed(asked.abs(), patterns) + in_queries @ sizes.mT

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._missing import centered, filled, holds_nan, observed
+from ahop._missing import about_center, filled, holds_nan, observed
 from ahop._overlap import extrapolation, over_observed
 from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
@@ -46,9 +46,8 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        scale, (patterns, queries) = extrapolation(patterns, queries), centered(patterns, queries)
-        precision, slope = self.precision.to(patterns.dtype), self.slope.to(patterns.dtype)
-        known, stored = filled(queries), filled(patterns)
+        scale, (center, stored) = extrapolation(patterns, queries), about_center(patterns)
+        precision, slope, known = self.precision.to(stored.dtype), self.slope.to(stored.dtype), filled(queries - center)
         of_queries = over_observed((slope - precision * known) * known, patterns)
         of_patterns = observed(queries) @ ((slope + precision * stored) * stored).mT
         return (2 * (known * precision) @ stored.mT + of_queries - of_patterns) * scale
