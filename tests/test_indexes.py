@@ -25,9 +25,10 @@ from ahop.indexes import Engine, ExactEngine, FaissEngine, Index, index, load_in
 from ahop.indexes.engines.clustering import Centers
 from ahop.indexes.engines.faiss import KINDS
 from ahop.indexes.mips import GEOMETRIES
-from ahop.indexes.reranking import lifted, paired_scores
+from ahop.indexes.reranking import lifted
 from ahop.indexes.tail_mass import log_tail_mass
 from ahop.liftings.lift import lift
+from ahop.paired import paired_scores
 from ahop.similarities.base import Similarity
 from tests.catalogue import KNOWS_COMPANY, SIMILARITIES, bounded_products, moved_aligned, moved_mixture
 from tests.strategies import FEW, Problem, problem, problems, with_gaps

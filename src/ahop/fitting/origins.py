@@ -13,8 +13,9 @@ from ahop._missing import median_shift
 from ahop.fitting.em import STARTED
 from ahop.fitting.mixture import FORMS, Form, MixtureFit, fit_mixture
 from ahop.model import Model
+from ahop.paired import paired_scores
 from ahop.scoring import nearest, rank
-from ahop.similarities.base import DecomposableSimilarity, Similarity
+from ahop.similarities.base import DecomposableSimilarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
@@ -184,7 +185,7 @@ class OriginProblem:
             ranked = rank(Model(similarity), self.patterns, self.queries, count)
             ids, scores = ranked.ids, ranked.scores.double()
         else:
-            best = _paired(similarity, self.patterns, near, self.queries).double().topk(count, dim=-1)
+            best = paired_scores(similarity, self.patterns, near, self.queries).double().topk(count, dim=-1)
             ids, scores = near.gather(-1, best.indices), best.values
         lead = (scores[:, :1] - scores[:, 1:]).mean() if count > 1 else 1.0
         scores = scores / max(float(LEAD * lead), 1e-30)
@@ -261,11 +262,6 @@ class OriginProblem:
             torch.cat([pairs.queries, numbers]),
             torch.cat([pairs.weights, torch.ones(len(numbers)).to(pairs.weights)]),
         )
-
-
-def _paired(similarity: Similarity, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
-    """The scores (b, m) of each query with rows of the patterns of its own."""
-    return torch.cat([similarity(patterns[own], queries[n : n + 1]) for n, own in enumerate(rows)])
 
 
 def _shortlist(scores: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -14,7 +14,6 @@ from ahop._blocks import blocks
 from ahop._checks import as_queries, as_query, as_rows, check_count, check_kind
 from ahop._free_memory import check_free_memory
 from ahop._html import facts
-from ahop._tensors import distinct
 from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
 from ahop.explanation import Compared, Explanation, explain
@@ -22,18 +21,14 @@ from ahop.indexes.engines.base import Engine, Found
 from ahop.indexes.metadata import Metadata, Where
 from ahop.indexes.tail_mass import log_tail_mass
 from ahop.liftings.base import Lifting
-from ahop.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.memory import AssociativeMemory
+from ahop.paired import paired_scores
 from ahop.ranking import Ranked, Ranking, gathered, posterior_of
 from ahop.recaller import Recall, in_kind_of, labels_at, refuse_same
 from ahop.separations.softmax import has_evidence
-from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
-from ahop.similarities.pooled import PooledSimilarity
-from ahop.similarities.transformed import TransformedSimilarity
 from ahop.unknown import Evidence
-from ahop.variants.base import FactorizedVariant
 
 # Rows that stand for all that are no candidates, and of these, those that tell lifted from exact scores.
 DRAWN, COMPARED = 512, 16
@@ -267,11 +262,7 @@ class Index:
     def _exact(self, queries: Queries, similarity: Similarity, indices: Tensor) -> Scores:
         """The memory's scores of each query's candidates, (b, c)."""
         known = indices.clamp_min(0)
-        row = 8 * indices.shape[1] * self._stored.shape[1] * self._stored.element_size()
-        parts = [
-            paired_scores(similarity, self._stored, known[rows], queries[rows]) for rows in blocks(len(queries), row)
-        ]
-        scores = torch.cat(parts) if parts else queries.new_empty(indices.shape)
+        scores = paired_scores(similarity, self._stored, known, queries)
         if self.memory.log_prior is not None:
             scores = scores + self.memory.log_prior[known] / self.memory.separation.beta
         return scores.masked_fill(indices < 0, -torch.inf)
@@ -324,27 +315,3 @@ def lifted(memory: AssociativeMemory, lifting: Lifting, rows: Tensor | None = No
         finite = prior.where(known, prior[known].min() if bool(known.any()) else 0)
         vectors[:, -1] = (finite if rows is None else finite[rows]) / memory.separation.beta
     return vectors
-
-
-def paired_scores(similarity: Similarity, patterns: Tensor, rows: Tensor, queries: Tensor) -> Tensor:
-    """The scores (b, c) of each query with rows of its own, (b, c)."""
-    if isinstance(similarity, PooledSimilarity):
-        return similarity.combined(paired_scores(part, patterns, rows, queries) for part in similarity.parts())
-    if isinstance(similarity, AlignedSimilarity):
-        return paired_scores(similarity.base, patterns, rows, similarity.aligned(queries))
-    if isinstance(similarity, TransformedSimilarity) and similarity.rows(rows.flatten()[:1]) is similarity:
-        chosen, places = distinct(rows)
-        behind = similarity.transform(patterns[chosen]), similarity.transform(queries)
-        return paired_scores(similarity.base, behind[0], places, behind[1])
-    single = similarity.rows(rows[0]) if len(rows) else similarity
-    if single is not similarity:  # it knows patterns one by one
-        pairs = zip(rows, queries, strict=True)
-        each = [similarity.rows(own)(patterns[own], query.unsqueeze(0)) for own, query in pairs]
-        return torch.cat(each)
-    variant = getattr(similarity, "variant", None)
-    if isinstance(similarity, EvidenceSimilarity | LikelihoodSimilarity) and isinstance(variant, FactorizedVariant):
-        return variant.paired_evidence(patterns, rows, queries)
-    stored, asked = patterns[rows], queries.unsqueeze(1)
-    if isinstance(similarity, AdditiveSimilarity):
-        return similarity.per_dimension(stored, asked).sum(-1).squeeze(1)
-    return similarity(stored, asked).squeeze(1)
