@@ -39,7 +39,7 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, squares = derived(patterns, WITH_GAPS, lambda: _with_squares(patterns), copies=2)
+        center, stored, squares = derived(patterns, WITH_GAPS, lambda: centered_squares(patterns), copies=2)
         scale, known = extrapolation(patterns, queries), filled(queries - center)
         of_queries, of_patterns = over_observed(known.square(), patterns), observed(queries) @ squares.mT
         return (2 * (known @ stored.mT)).sub_(of_queries).sub_(of_patterns).clamp_max(0) * scale
@@ -59,7 +59,7 @@ def _about_mean(patterns: Patterns) -> tuple[Tensor, Patterns, Tensor]:
     return center, stored, stored.square().sum(-1).unsqueeze(-2)
 
 
-def _with_squares(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
+def centered_squares(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
     """The center of the patterns, these about it with zeros in the gaps, and the squares of these (n, d)."""
     center, stored = about_center(patterns)
     return center, stored, stored.square()

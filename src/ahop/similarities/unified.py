@@ -4,14 +4,20 @@ from typing import final
 
 import torch
 from torch import Tensor, nn
+from torch.nn import Module
 from typing_extensions import override
 
 from ahop._checks import check_count
-from ahop._missing import about_center, filled, holds_nan, observed
+from ahop._derived import derived
+from ahop._missing import filled, holds_nan, observed
 from ahop._overlap import extrapolation, over_observed
 from ahop._tensors import block_diagonal
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
+from ahop.similarities.euclidean import WITH_GAPS, centered_squares
+
+# Who makes something of complete patterns.
+COMPLETE = Module()
 
 
 @final
@@ -37,20 +43,20 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        center = patterns.detach().mean(-2, keepdim=True)
-        patterns, queries = patterns - center, queries - center
-        precision, slope = self.precision.to(patterns.dtype), self.slope.to(patterns.dtype)
-        of_queries = ((slope - precision * queries) * queries).sum(-1).unsqueeze(-1)
-        of_patterns = ((slope + precision * patterns) * patterns).sum(-1).unsqueeze(-2)
-        return 2 * (queries * precision) @ patterns.mT + of_queries - of_patterns
+        center, stored, squares = derived(patterns, COMPLETE, lambda: _about_mean(patterns), copies=2)
+        precision, slope, asked = self.precision.to(stored.dtype), self.slope.to(stored.dtype), queries - center
+        of_queries = ((slope - precision * asked) * asked).sum(-1).unsqueeze(-1)
+        return (2 * precision * asked - slope) @ stored.mT + of_queries - (squares @ precision).unsqueeze(-2)
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        scale, (center, stored) = extrapolation(patterns, queries), about_center(patterns)
+        center, stored, squares = derived(patterns, WITH_GAPS, lambda: centered_squares(patterns), copies=2)
         precision, slope, known = self.precision.to(stored.dtype), self.slope.to(stored.dtype), filled(queries - center)
+        in_queries = observed(queries)
         of_queries = over_observed((slope - precision * known) * known, patterns)
-        of_patterns = observed(queries) @ ((slope + precision * stored) * stored).mT
-        return (2 * (known * precision) @ stored.mT + of_queries - of_patterns) * scale
+        of_patterns = (in_queries * precision) @ squares.mT
+        scores = (2 * precision * known - in_queries * slope) @ stored.mT + of_queries - of_patterns
+        return scores * extrapolation(patterns, queries)
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
@@ -88,3 +94,10 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
     def starts(self) -> Tensor:
         ones = torch.ones(1, self.dimensions, dtype=torch.float64)
         return torch.cat([ones, torch.zeros_like(ones)], dim=1)
+
+
+def _about_mean(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
+    """The center of complete patterns (1, d), these about it, and the squares of these (n, d)."""
+    center = patterns.detach().mean(-2, keepdim=True)
+    stored = patterns - center
+    return center, stored, stored.square()
