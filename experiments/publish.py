@@ -336,6 +336,7 @@ SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "tab_tabular_parts": _across("accuracy", "dataset"),
     "tab_mil": _across("auc", "dataset"),
     "tab_images": _across("accuracy", "dataset", "protocol"),
+    "broken_patches": _columns("model", "accuracy", "top1"),
 }
 
 if __name__ == "__main__":
