@@ -54,6 +54,12 @@ def all_finite(values: Tensor) -> bool:
     return isfinite(float(values.detach().sum())) or bool(values.isfinite().all())
 
 
+def centered(patterns: Tensor) -> tuple[Tensor, Tensor]:
+    """The center of complete patterns (1, d), and these about it (n, d): a common offset would cost scores digits."""
+    center = patterns.detach().mean(-2, keepdim=True)
+    return center, patterns - center
+
+
 def of_largest_one(rows: Tensor) -> Tensor:
     """The rows with their largest entry at one, so that no square of them overflows; zeros stay."""
     largest = rows.detach().abs().amax(-1, keepdim=True)

@@ -9,6 +9,7 @@ from typing_extensions import override
 from ahop._derived import derived
 from ahop._missing import about_center, filled, observed
 from ahop._overlap import extrapolation, over_observed
+from ahop._tensors import centered
 from ahop._typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
@@ -32,14 +33,14 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, squares = derived(patterns, self, lambda: _about_mean(patterns))
+        center, stored, squares = derived(patterns, self, lambda: _with_lengths(patterns))
         asked = queries - center
         products = 2 * asked @ stored.mT
         return products.sub_(asked.square().sum(-1, keepdim=True)).sub_(squares).clamp_max(0)  # no pass but these
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, squares = derived(patterns, WITH_GAPS, lambda: centered_squares(patterns), copies=2)
+        center, stored, squares = centered_squares(patterns)
         scale, known = extrapolation(patterns, queries), filled(queries - center)
         of_queries, of_patterns = over_observed(known.square(), patterns), observed(queries) @ squares.mT
         return (2 * (known @ stored.mT)).sub_(of_queries).sub_(of_patterns).clamp_max(0) * scale
@@ -52,14 +53,16 @@ class EuclideanSimilarity(DecomposableSimilarity):
         return difference.mul_(difference).neg_()
 
 
-def _about_mean(patterns: Patterns) -> tuple[Tensor, Patterns, Tensor]:
-    """The center of complete patterns (1, d), these about it (n, d), and their squared lengths (1, n)."""
-    center = patterns.detach().mean(-2, keepdim=True)
-    stored = patterns - center
+def centered_squares(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
+    """The center of the patterns, these about it with zeros in the gaps, and the squares of these: kept with them."""
+    return derived(patterns, WITH_GAPS, lambda: _with_squares(patterns), copies=2)
+
+
+def _with_lengths(patterns: Patterns) -> tuple[Tensor, Patterns, Tensor]:
+    center, stored = centered(patterns)
     return center, stored, stored.square().sum(-1).unsqueeze(-2)
 
 
-def centered_squares(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
-    """The center of the patterns, these about it with zeros in the gaps, and the squares of these (n, d)."""
+def _with_squares(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
     center, stored = about_center(patterns)
     return center, stored, stored.square()

@@ -11,10 +11,10 @@ from ahop._checks import check_count
 from ahop._derived import derived
 from ahop._missing import filled, holds_nan, observed
 from ahop._overlap import extrapolation, over_observed
-from ahop._tensors import block_diagonal
+from ahop._tensors import block_diagonal, centered
 from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
-from ahop.similarities.euclidean import WITH_GAPS, centered_squares
+from ahop.similarities.euclidean import centered_squares
 
 # Who makes something of complete patterns.
 COMPLETE = Module()
@@ -43,14 +43,14 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, squares = derived(patterns, COMPLETE, lambda: _about_mean(patterns), copies=2)
+        center, stored, squares = derived(patterns, COMPLETE, lambda: _with_squares(patterns), copies=2)
         precision, slope, asked = self.precision.to(stored.dtype), self.slope.to(stored.dtype), queries - center
         of_queries = ((slope - precision * asked) * asked).sum(-1).unsqueeze(-1)
         return (2 * precision * asked - slope) @ stored.mT + of_queries - (squares @ precision).unsqueeze(-2)
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, squares = derived(patterns, WITH_GAPS, lambda: centered_squares(patterns), copies=2)
+        center, stored, squares = centered_squares(patterns)
         precision, slope, known = self.precision.to(stored.dtype), self.slope.to(stored.dtype), filled(queries - center)
         in_queries = observed(queries)
         of_queries = over_observed((slope - precision * known) * known, patterns)
@@ -96,8 +96,6 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
         return torch.cat([ones, torch.zeros_like(ones)], dim=1)
 
 
-def _about_mean(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
-    """The center of complete patterns (1, d), these about it, and the squares of these (n, d)."""
-    center = patterns.detach().mean(-2, keepdim=True)
-    stored = patterns - center
+def _with_squares(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
+    center, stored = centered(patterns)
     return center, stored, stored.square()

@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 from typing_extensions import override
 
+from ahop._tensors import centered
 from ahop._typing import Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.variants.base import Variant, as_parameter, as_plain
@@ -40,7 +41,6 @@ class NoisyVariant(Variant):
     def log_likelihood(self, patterns: Patterns, queries: Queries) -> Scores:
         variance = self.variance.to(patterns).expand(patterns.shape[-1])
         scale = variance.rsqrt()
-        # A large common offset would cost the distances their digits.
-        center = patterns.detach().mean(-2, keepdim=True)
-        distances = torch.cdist((queries - center) * scale, (patterns - center) * scale).square()
+        center, stored = centered(patterns)
+        distances = torch.cdist((queries - center) * scale, stored * scale).square()
         return -0.5 * (distances + variance.log().sum() + patterns.shape[-1] * log(2 * pi))
