@@ -57,7 +57,8 @@ def test_the_version_is_that_of_the_installed_package() -> None:
 @pytest.mark.slow
 def test_importing_the_package_is_quick_beside_torch() -> None:
     script = """
-        import time
+        import gc, time
+        gc.disable()  # a walk through all that torch made falls into the package's time, or does not
         started = time.process_time()
         import numpy, torch
         there = time.process_time()
@@ -65,7 +66,7 @@ def test_importing_the_package_is_quick_beside_torch() -> None:
         ahop.AssociativeMemory, ahop.load
         print((time.process_time() - there) / (there - started))
     """
-    assert min(float(run(script)) for _ in range(3)) < 0.14  # .3 s beside the 2.1 s of torch: a busy machine slows both
+    assert min(float(run(script)) for _ in range(3)) < 0.14  # about .06: a busy machine slows both
 
 
 @pytest.mark.slow
