@@ -276,10 +276,14 @@ def test_what_is_loaded_can_be_written_to_and_says_what_it_is(name: str, data_fo
 
 @pytest.mark.parametrize(("name", "seconds"), [("adult", 2.0), ("mnist", 4.0)])
 def test_loading_is_quick(name: str, seconds: float, data_folder: Path) -> None:
-    """Half of this on a machine with nothing else to do."""
-    started = time.process_time()
-    LOADERS[name](data_folder, progress=False)
-    assert time.process_time() - started < seconds
+    """Half of this on a machine with nothing else to do, and the quickest of three counts."""
+
+    def load() -> float:
+        started = time.process_time()
+        LOADERS[name](data_folder, progress=False)
+        return time.process_time() - started
+
+    assert min(load() for _ in range(3)) < seconds
 
 
 # The facts.
