@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from shutil import rmtree
 from uuid import uuid4
 
 # Name of the target, machine, process and a number that nobody else draws.
@@ -20,17 +21,18 @@ def replacing(target: Path) -> Iterator[Path]:
     Whoever reads sees the old file or the new one, never half of it, also after a power cut.
     """
     _remove_abandoned(target)
-    beside = target.with_name(f".{target.name}.{_machine()}-{os.getpid()}-{uuid4().hex}.partial")
+    folder = target.with_name(f".{target.name}.{_machine()}-{os.getpid()}-{uuid4().hex}.partial")
+    folder.mkdir()  # fails in Python's own words where the folder above is missing or closed
+    beside = folder / target.name  # in a folder of its own, as safetensors writes to a file beside it
     try:
-        beside.touch(exist_ok=False)  # fails in Python's own words where the folder is missing or closed
+        beside.touch()
         mode = beside.stat().st_mode
         yield beside
         beside.chmod(mode)  # as the umask says, whatever wrote it
         flush(beside)
         beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    finally:
+        rmtree(folder, ignore_errors=True)
     flush(target.parent)
 
 
@@ -62,12 +64,12 @@ def digest(*parts: bytes | memoryview) -> str:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Files that processes of this machine left beside the target when they were killed."""
+    """What processes of this machine left beside the target when they were killed."""
     with suppress(OSError):
         for path in target.parent.glob(f".{_literal(target.name)}.*.partial"):
             found = re.fullmatch(PARTIAL, path.name)
             if found and found["target"] == target.name and found["machine"] == _machine() and not _runs(found):
-                path.unlink(missing_ok=True)
+                rmtree(path, ignore_errors=True)
 
 
 def _runs(found: re.Match[str]) -> bool:
