@@ -12,6 +12,7 @@ import ahop
 from ahop import zoo
 from ahop.errors import AhopError, InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.fitting.losses import fenchel_young_loss, separation_loss
+from ahop.modulations import KernelModulation
 from ahop.separations.base import Separation
 from ahop.similarities.base import LinearSimilarity, Similarity
 from tests.catalogue import SEPARATIONS, SOLVERS, shaken, three_bases
@@ -74,6 +75,16 @@ def test_patterns_further_apart_have_a_lower_separation_loss() -> None:
     crowded = torch.stack([(angles / 9).cos(), (angles / 9).sin()], dim=1)
     assert float(separation_loss(circle)) < float(separation_loss(crowded))
     assert_close(separation_loss(7 * circle), separation_loss(circle))
+
+
+def test_the_separation_loss_is_that_of_all_pairs() -> None:
+    rows = torch.cat([torch.randn(30, 5, dtype=torch.float64)] * 2).requires_grad_()  # each of them twice
+    places = torch.nn.functional.normalize(rows.detach(), dim=-1)
+    apart = torch.stack([(places[i] - places[j]).square().sum() for i in range(60) for j in range(i)])
+    loss = separation_loss(rows, temperature=1.5)
+    assert_close(loss.detach(), (-1.5 * apart).exp().mean().log())
+    (slope,) = torch.autograd.grad(loss, rows)
+    assert bool(slope.isfinite().all())
 
 
 # The convex solver.
@@ -342,6 +353,20 @@ def test_the_separation_solver_spreads_the_patterns(dtype: torch.dtype) -> None:
     assert "from the patterns alone" in str(fitted.report)
 
 
+def test_of_many_patterns_the_separation_solver_sees_others_in_each_epoch() -> None:
+    stored, solver = patterns(200), ahop.fitting.SeparationSolver(epochs=40, patterns=20)
+    seen = ahop.fit(zoo.k_hop(stored), solver=solver, progress=False)
+    same = ahop.fit(zoo.k_hop(stored[:20]), solver=solver, progress=False)
+
+    def loss(memory: ahop.AssociativeMemory) -> float:
+        assert isinstance(memory.modulation, KernelModulation)
+        return float(separation_loss(stored @ memory.modulation.kernel.detach().mT))
+
+    assert loss(seen) < loss(same)
+    again = ahop.fit(zoo.k_hop(stored), solver=solver, seed=1, progress=False)
+    assert loss(again) != loss(seen)
+
+
 def test_the_separation_solver_says_what_it_wants() -> None:
     with pytest.raises(InvalidTypeError, match="trains a `KernelModulation`; this memory has Unmodulated"):
         ahop.fit(zoo.m_hop(patterns()), solver="separation", progress=False)
@@ -465,6 +490,7 @@ def test_arguments_without_meaning_are_refused(
         lambda: ahop.fitting.SeparationSolver(epochs=0),
         lambda: ahop.fitting.SeparationSolver(temperature=float("nan")),
         lambda: ahop.fitting.SeparationSolver(patterns=0),
+        lambda: ahop.fitting.SeparationSolver(patterns=1),
     ],
 )
 def test_settings_without_meaning_are_refused(make: Callable[[], object]) -> None:

@@ -83,12 +83,8 @@ def a_hop_by_adam(patterns: Tensor, variant: ahop.MixedVariant, seed: int, epoch
 
 def k_hop(patterns: Tensor, seed: int, epochs: int) -> ahop.AssociativeMemory:
     """K-Hop with softmax, as its authors run retrieval, and its kernel spread by the separation loss."""
-    memory = ahop.zoo.k_hop(patterns, ahop.Softmax(), seed=seed)
-    return ahop.fit(
-        memory,
-        solver=ahop.fitting.SeparationSolver(epochs=epochs, patterns=512, learning_rate=0.64 / patterns.shape[1]),
-        progress=False,
-    )
+    solver = ahop.fitting.SeparationSolver(epochs=epochs, learning_rate=0.064 / patterns.shape[1])
+    return ahop.fit(ahop.zoo.k_hop(patterns, ahop.Softmax(), seed=seed), solver=solver, seed=seed, progress=False)
 
 
 def k2_hop(patterns: Tensor, variant: ahop.MixedVariant, seed: int, epochs: int) -> ahop.AssociativeMemory:

@@ -306,7 +306,7 @@ def _solve(
         raise InvalidTypeError(
             "The separation solver looks at the stored patterns alone; give it no pairs and no variant."
         )
-    return chosen.solve(memory, progress)
+    return chosen.solve(memory, seed, progress)
 
 
 def _chosen(solver: str | Solver | None, memory: AssociativeMemory) -> Solver:

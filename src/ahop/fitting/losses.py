@@ -1,7 +1,9 @@
 """Loss functions."""
 
+import math
+
 import torch
-from torch.nn.functional import normalize, pdist
+from torch.nn.functional import normalize
 
 from ahop._typing import Origins, Patterns, PerQuery, Scores
 from ahop.separations.base import Separation
@@ -20,9 +22,11 @@ def fenchel_young_loss(separation: Separation, scores: Scores, origins: Origins)
 
 
 def separation_loss(projected: Patterns, temperature: float = 2.0) -> torch.Tensor:
-    r"""$\log \operatorname{mean}_{i<j} \exp(-t \lVert z_i - z_j \rVert^2)$ of the patterns on the unit sphere.
+    r"""$\log \operatorname{mean}_{i \ne j} \exp(-t \lVert z_i - z_j \rVert^2)$ of the patterns on the unit sphere.
 
     How K-Hop spreads its patterns: no query and no variant is looked at.
     """
-    spread = pdist(normalize(projected, dim=-1)).square()
-    return torch.logsumexp(-temperature * spread, dim=0) - torch.log(torch.tensor(float(len(spread))))
+    places, count = normalize(projected, dim=-1), len(projected)
+    itself = torch.eye(count, dtype=torch.bool, device=projected.device)
+    spread = 2 - 2 * (places @ places.mT).masked_fill(itself, -torch.inf)
+    return torch.logsumexp(-temperature * spread.flatten(), dim=0) - math.log(count * (count - 1))

@@ -7,7 +7,7 @@ import torch
 from tqdm.auto import tqdm
 
 from ahop._checks import check_count, check_positive
-from ahop.errors import InvalidTypeError
+from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.losses import separation_loss
 from ahop.memory import AssociativeMemory
 from ahop.modulations.kernel import KernelModulation
@@ -17,7 +17,12 @@ from ahop.report import SolverReport
 @final
 @dataclass(frozen=True)
 class SeparationSolver:
-    """Adam on the separation loss of the projected patterns, or of as many of them as `patterns` says."""
+    """Adam on the separation loss of the projected patterns.
+
+    Args:
+        patterns: how many are spread apart in an epoch. Of a memory of more, as many are drawn anew each time: the
+            same few would be spread at the cost of all others.
+    """
 
     epochs: int = 100
     learning_rate: float = 1e-2
@@ -28,9 +33,10 @@ class SeparationSolver:
         check_count("epochs", self.epochs)
         check_positive("learning_rate", self.learning_rate)
         check_positive("temperature", self.temperature)
-        check_count("patterns", self.patterns)
+        if check_count("patterns", self.patterns) < 2:
+            raise InvalidValueError("`patterns` must be at least 2, to be spread apart; got 1.")
 
-    def solve(self, memory: AssociativeMemory, progress: bool) -> SolverReport:
+    def solve(self, memory: AssociativeMemory, seed: int, progress: bool) -> SolverReport:
         modulation = memory.modulation
         if not isinstance(modulation, KernelModulation):
             raise InvalidTypeError(
@@ -38,11 +44,12 @@ class SeparationSolver:
             )
         if len(memory) < 2:
             raise InvalidTypeError("The separation solver needs at least two patterns to spread apart; got one.")
-        patterns = memory.patterns[: self.patterns]
+        generator = torch.Generator().manual_seed(seed)
         optimizer = torch.optim.Adam([modulation.kernel], lr=self.learning_rate)
         losses = []
         with torch.enable_grad(), tqdm(range(self.epochs), desc="fit", unit="epoch", disable=not progress) as epochs:
             for _ in epochs:
+                patterns = memory.patterns[self._rows(len(memory), generator)]
                 loss = separation_loss(patterns @ modulation.kernel.to(patterns.dtype).mT, self.temperature)
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
@@ -50,3 +57,7 @@ class SeparationSolver:
                 losses.append(float(loss.detach()))
                 epochs.set_postfix(loss=f"{losses[-1]:.4f}")
         return SolverReport(solver=repr(self), pairs=0, steps=self.epochs, loss_before=losses[0], loss=losses[-1])
+
+    def _rows(self, count: int, generator: torch.Generator) -> torch.Tensor | slice:
+        """The patterns of an epoch."""
+        return slice(None) if count <= self.patterns else torch.randperm(count, generator=generator)[: self.patterns]
