@@ -27,7 +27,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
 EXPERIMENT = Experiment(
     name="tab_perceptron",
     title="The perceptron on the tasks of retrieval; N = 2048, bias signs per query",
-    seeds=3,
+    seeds=5,
     cells=cells,
     run=run,
     keys=("reading", "dataset", "difficulty", "model", "paper"),
