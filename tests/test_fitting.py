@@ -77,6 +77,12 @@ def test_patterns_further_apart_have_a_lower_separation_loss() -> None:
     assert_close(separation_loss(7 * circle), separation_loss(circle))
 
 
+@pytest.mark.parametrize("count", [0, 1])
+def test_the_separation_loss_of_fewer_than_two_patterns_is_refused(count: int) -> None:
+    with pytest.raises(InvalidValueError, match="at least two"):
+        separation_loss(torch.ones(count, 3))
+
+
 def test_the_separation_loss_is_that_of_all_pairs() -> None:
     rows = torch.cat([torch.randn(30, 5, dtype=torch.float64)] * 2).requires_grad_()  # each of them twice
     places = torch.nn.functional.normalize(rows.detach(), dim=-1)

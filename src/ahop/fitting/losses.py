@@ -6,6 +6,7 @@ import torch
 from torch.nn.functional import normalize
 
 from ahop._typing import Origins, Patterns, PerQuery, Scores
+from ahop.errors import InvalidValueError
 from ahop.separations.base import Separation
 
 
@@ -27,6 +28,8 @@ def separation_loss(projected: Patterns, temperature: float = 2.0) -> torch.Tens
     How K-Hop spreads its patterns: no query and no variant is looked at.
     """
     places, count = normalize(projected, dim=-1), len(projected)
+    if count < 2:
+        raise InvalidValueError(f"The separation loss is of pairs of patterns: give at least two; got {count}.")
     itself = torch.eye(count, dtype=torch.bool, device=projected.device)
     spread = 2 - 2 * (places @ places.mT).masked_fill(itself, -torch.inf)
     return torch.logsumexp(-temperature * spread.flatten(), dim=0) - math.log(count * (count - 1))
