@@ -68,6 +68,7 @@ COLUMNS: dict[str, list[str]] = {
     ],
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],
+    "tab_tabular_network": ["dataset", "model", "accuracy", "auc", "seconds"],
     "tab_tabular_parts": ["dataset", "model", "accuracy", "auc", "seconds"],
     "tab_images": [
         *("protocol", "dataset", "pictures", "epochs", "patterns", "model", "accuracy", "swayed", "scaling"),
@@ -112,9 +113,7 @@ def page() -> str:
         result = read(name)
         if result is None:
             continue
-        parts.append(
-            f"## {name}\n\n{result['title']}. `{result['command']}`, {result['seeds']} seeds. {result['notes']}"
-        )
+        parts.append(f"## {name}\n\n{result['title']}. `{result['command']}`, {_seeds(result)}. {result['notes']}")
         if (RESULTS / f"{name}.png").exists():
             parts.append(f"![{result['title']}]({name}.png)")
         shown = [row for row in result["rows"] if SHOWN.get(name, bool)(row)]
@@ -183,6 +182,10 @@ def main() -> int:
     for path in stale:
         Path(path).write_text(wanted[path])
     return 0
+
+
+def _seeds(result: Row) -> str:
+    return "one seed" if result["seeds"] == 1 else f"{result['seeds']} seeds"
 
 
 def _too_few_runs() -> Iterator[str]:
@@ -333,6 +336,7 @@ SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "reliability": _columns("id", "goal", "trials", "wanted", "bad"),
     "billions": _billions,
     "tab_tabular": _across("accuracy", "dataset"),
+    "tab_tabular_network": _across("accuracy", "dataset"),
     "tab_tabular_parts": _across("accuracy", "dataset"),
     "tab_mil": _across("auc", "dataset"),
     "tab_images": _across("accuracy", "dataset", "protocol"),

@@ -16,6 +16,7 @@ NEEDED = {
     "tab_images": ("cifar10", "tiny_imagenet"),
     "tab_mil": ("tiger",),
     "tab_tabular": ("purchase",),
+    "tab_tabular_network": ("purchase",),
     "tab_tabular_parts": ("purchase",),
     "unseen_corruption": ("sugarcane_nir",),
     "watching": ("uji_indoorloc",),

@@ -4,20 +4,22 @@ import ast
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from experiments import publish
 from experiments.__main__ import NAMES, PLACES
-from experiments.support import harness
+from experiments.support import harness, table_peers
 from experiments.support.harness import Experiment, Row
 
 from tests.real_data import NEEDED, skip_without_data
 
 ROOT = Path(__file__).parent.parent
 # Whose data nobody knows the distribution of have no ceiling; each has a test of its own.
-WITHOUT_CEILING = {"tab_tabular", "tab_tabular_parts", "tab_mil", "tab_images"}
+WITHOUT_CEILING = {"tab_tabular", "tab_tabular_parts", "tab_tabular_network", "tab_mil", "tab_images"}
 OF_RETRIEVAL = [name for name in NAMES if name.startswith(("tab_", "fig_")) and name not in WITHOUT_CEILING]
 
 Rows = list[dict[str, Any]]
@@ -309,6 +311,22 @@ def test_tables_are_classified_by_models_tuned_alike() -> None:
     found = by(rows, "model", value="auc")
     assert found["ahop"] >= found["XGBoost"] - 0.03
     assert found["ahop"] >= found["kNN"]
+
+
+@pytest.mark.skipif(find_spec("pytabkit") is not None, reason="pytabkit is installed")
+def test_the_network_of_others_is_asked_for_where_it_is_missing() -> None:
+    command = [sys.executable, "-m", "experiments", "tab_tabular_network", "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode != 0
+    assert "`pip install pytabkit`" in done.stderr.splitlines()[-1]
+
+
+def test_gaps_among_words_are_a_word_that_the_network_of_others_takes() -> None:
+    given = np.array([[1.0, 0.5], [np.nan, 0.25]])
+    frame = table_peers.frame(given, words=1)
+    assert list(frame["x0"].cat.categories) == ["1.0", "gap"]
+    assert not frame.isna().any(axis=None)
+    assert frame["x1"].tolist() == [0.5, 0.25]
 
 
 @pytest.mark.slow

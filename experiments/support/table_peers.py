@@ -1,12 +1,10 @@
-"""Networks for tables that people use today: TabM and RealMLP, by pytabkit, if that is installed.
+"""RealMLP, a network for tables that people use today, by pytabkit.
 
-They come with their published defaults and are not searched over: each fit holds a fifth of its rows back to choose
-when to stop, and takes minutes on one thread. A run that is resumed where pytabkit is missing leaves them out.
+It comes with its published defaults and is not searched over: a fit holds a fifth of its rows back to choose when to
+stop, and takes many minutes on one thread.
 """
 
-from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
@@ -16,27 +14,19 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-PEERS = {"TabM": "TabM_D_Classifier", "RealMLP": "RealMLP_TD_Classifier"}
+
+def realmlp(words: list[int], numbers: list[int], seed: int) -> Pipeline:
+    # Gaps among numbers are refused; they become the mean, and a column that says where they were.
+    filled = SimpleImputer(add_indicator=True, keep_empty_features=True)
+    columns = ColumnTransformer([("words", "passthrough", words), ("numbers", filled, numbers)])
+    named = FunctionTransformer(frame, kw_args={"words": len(words)})
+    network = import_module("pytabkit").RealMLP_TD_Classifier(device="cpu", random_state=seed, n_threads=1)
+    return Pipeline([("columns", columns), ("frame", named), ("model", network)])
 
 
-def installed() -> tuple[str, ...]:
-    return tuple(PEERS) if find_spec("pytabkit") else ()
-
-
-def peer(name: str) -> Callable[[list[int], list[int], int], Pipeline]:
-    def build(words: list[int], numbers: list[int], seed: int) -> Pipeline:
-        # Gaps among numbers are refused; they become the mean, and a column that says where they were.
-        filled = SimpleImputer(add_indicator=True, keep_empty_features=True)
-        columns = ColumnTransformer([("words", "passthrough", words), ("numbers", filled, numbers)])
-        frame = FunctionTransformer(_frame, kw_args={"words": len(words)})
-        model = getattr(import_module("pytabkit"), PEERS[name])(device="cpu", random_state=seed, n_threads=1)
-        return Pipeline([("columns", columns), ("frame", frame), ("model", model)])
-
-    return build
-
-
-def _frame(rows: NDArray[Any], words: int) -> pd.DataFrame:
-    """The first columns are categories; a gap is a category of its own."""
+def frame(rows: NDArray[Any], words: int) -> pd.DataFrame:
+    """The first columns are categories; a gap is one too, in a word, as NA is refused."""
     names = [f"x{number}" for number in range(rows.shape[1])]
-    frame = pd.DataFrame(rows, columns=names)
-    return frame.astype(dict.fromkeys(names[:words], "string")).astype(dict.fromkeys(names[:words], "category"))
+    columns = pd.DataFrame(rows, columns=names)
+    categories = columns[names[:words]].astype("string").fillna("gap").astype("category")
+    return pd.concat([categories, columns[names[words:]].astype(float)], axis=1)
