@@ -13,7 +13,7 @@ from sklearn.model_selection import HalvingRandomSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from experiments.support.harness import Experiment, Row
-from experiments.support.tables import PAPER, TABLES, TEST_SHARE, Contender, contenders, means, split
+from experiments.support.tables import PAPER, TABLES, TEST_SHARE, Contender, contenders, means, split, table_cells
 
 # So many settings are tried on few rows, and the best quarter of them on more; by cross-validation both times.
 SETTINGS, FEW_ROWS, MORE_ROWS, FOLDS = 8, 2500, 10_000, 5
@@ -21,14 +21,7 @@ QUICK_MODELS = ("A-Hop", "XGBoost", "kNN", "ahop")
 
 
 def cells(seeds: int, quick: bool) -> list[Row]:
-    tables = ("Purchase",) if quick else TABLES
-    models = QUICK_MODELS if quick else contenders()
-    return [
-        {"dataset": table, "model": model, "seed": seed}
-        for seed in range(seeds)
-        for table in tables
-        for model in models
-    ]
+    return table_cells(QUICK_MODELS if quick else contenders(), range(seeds), quick)
 
 
 def run(cell: Row, quick: bool) -> list[Row]:

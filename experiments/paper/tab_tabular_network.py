@@ -6,7 +6,7 @@ from ahop.errors import MissingPackageError
 from experiments.paper.tab_tabular import judged
 from experiments.support.harness import Experiment, Row
 from experiments.support.table_peers import realmlp
-from experiments.support.tables import TABLES, Contender, contenders, means
+from experiments.support.tables import Contender, contenders, means, table_cells
 
 MODELS = {name: contenders()[name] for name in ("XGBoost", "HistGradientBoosting", "ahop")}
 MODELS["RealMLP"] = Contender(realmlp, {})
@@ -17,12 +17,7 @@ FIRST = 1
 def cells(seeds: int, quick: bool) -> list[Row]:
     if find_spec("pytabkit") is None:
         raise MissingPackageError("`tab_tabular_network` compares with a network of pytabkit: `pip install pytabkit`.")
-    return [
-        {"dataset": table, "model": model, "seed": seed}
-        for seed in range(FIRST, FIRST + seeds)
-        for table in (("Purchase",) if quick else TABLES)
-        for model in MODELS
-    ]
+    return table_cells(MODELS, range(FIRST, FIRST + seeds), quick)
 
 
 def run(cell: Row, quick: bool) -> list[Row]:

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from experiments.support.harness import Experiment, Row
-from experiments.support.tables import TABLES, means, ours, split
+from experiments.support.tables import means, ours, split, table_cells
 
 PARTS: dict[str, dict[str, Any]] = {
     "as it comes": {},
@@ -21,11 +21,7 @@ PARTS: dict[str, dict[str, Any]] = {
 
 
 def cells(seeds: int, quick: bool) -> list[Row]:
-    tables = ("Purchase",) if quick else TABLES
-    parts = list(PARTS)[:3] if quick else PARTS
-    return [
-        {"dataset": table, "model": part, "seed": seed} for seed in range(seeds) for table in tables for part in parts
-    ]
+    return table_cells(list(PARTS)[:3] if quick else PARTS, range(seeds), quick)
 
 
 def run(cell: Row, quick: bool) -> list[Row]:

@@ -1,7 +1,8 @@
 """Real tables, the classifiers that compete on them, and what is tuned of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from statistics import mean
 from typing import Any, TypeAlias
 
@@ -112,6 +113,12 @@ def split(dataset: str, seed: int, quick: bool) -> Split:
         rows = np.random.default_rng(seed).choice(rows, QUICK_ROWS, replace=False)
     train, test = train_test_split(rows, test_size=TEST_SHARE, stratify=table.target[rows], random_state=seed)
     return Split(table, train, test)
+
+
+def table_cells(models: Iterable[str], seeds: Iterable[int], quick: bool) -> list[Row]:
+    """Each model on each table and split; the quick form has the smallest table alone."""
+    tables = ("Purchase",) if quick else TABLES
+    return [{"dataset": table, "model": model, "seed": seed} for seed, table, model in product(seeds, tables, models)]
 
 
 def means(rows: list[Row]) -> list[Row]:

@@ -27,9 +27,10 @@ def separation_loss(projected: Patterns, temperature: float = 2.0) -> torch.Tens
 
     How K-Hop spreads its patterns: no query and no variant is looked at.
     """
-    places, count = normalize(projected, dim=-1), len(projected)
+    count = len(projected)
     if count < 2:
         raise InvalidValueError(f"The separation loss is of pairs of patterns: give at least two; got {count}.")
+    places = normalize(projected, dim=-1)
     itself = torch.eye(count, dtype=torch.bool, device=projected.device)
     spread = 2 - 2 * (places @ places.mT).masked_fill(itself, -torch.inf)
     return torch.logsumexp(-temperature * spread.flatten(), dim=0) - math.log(count * (count - 1))
