@@ -131,6 +131,8 @@ def link_words(
     """What a link answers, from the candidates of each query."""
     memory, count = snapshot.memory, len(found.indices)
     detector, available = memory.detector, len(snapshot) if rows is None else len(rows)
+    if not available:
+        return _no_links(count, memory.labels is not None) | {"version": snapshot.version}
     given = settings.unmatched
     share = share_unmatched(given, count, available, settings.one_to_one, detector is not None)
     found = cut(found, min(found.indices.shape[1], available))
@@ -149,6 +151,16 @@ def link_words(
     if memory.labels is not None:
         words["labels"] = [memory.labels[snapshot.row_of(each)] for each in words["ids"]]
     return words | {"version": snapshot.version}
+
+
+def _no_links(count: int, has_labels: bool) -> dict[str, Any]:
+    """Among no rows, every query is unmatched."""
+    none: dict[str, Any] = {name: [] for name in ("queries", "ids", "probability", *["labels"] * has_labels)}
+    return none | {
+        "unmatched": list(range(count)),
+        "unmatched_probability": [1.0] * count,
+        "unmatched_share": 1.0 if count else 0.0,
+    }
 
 
 def cut(found: Recall[Tensor], k: int) -> Recall[Tensor]:

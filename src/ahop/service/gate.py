@@ -128,7 +128,7 @@ class Gate:
         """A page of another place must not ask in the name of whoever has it open."""
         host = headers.get(b"host", b"").decode("latin-1")
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
+        if origin is not None and _place_of(origin.decode("latin-1")) != host:
             raise RefusedError(HTTPStatus.FORBIDDEN, "Pages of other places may not ask here.")
         if not self._options.keys and not is_loopback(_name_of(host)):
             raise RefusedError(
@@ -162,6 +162,14 @@ def on_every_answer(request: str) -> list[tuple[bytes, bytes]]:
 def told_of(request: Request) -> Told:
     found: Told = request.scope["state"]["told"]
     return found
+
+
+def _place_of(origin: str) -> str | None:
+    """The host and port in a header `Origin`; None where it is bent."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _name_of(host: str) -> str:

@@ -62,7 +62,7 @@ class Reading:
                 "version": each.snapshot.version,
                 "dimensions": each.snapshot.dimensions,
             }
-            for name, each in self.shared.collections.items()
+            for name, each in list(self.shared.collections.items())  # another thread may add one meanwhile
             if key.opens(name)
         ]
         return json_response({"collections": found})
@@ -187,7 +187,7 @@ class Reading:
         key = told_of(request).key
         if key.collections is not None or key.where is not None:
             raise RefusedError(HTTPStatus.FORBIDDEN, "This key is for some collections; counters are of all.")
-        for name, each in self.shared.collections.items():
+        for name, each in list(self.shared.collections.items()):
             snapshot = each.snapshot
             facts = await self.shared.write(each.facts)
             self.shared.metrics.state(name, snapshot.version, len(snapshot), len(self.shared.feedback[name]), facts)

@@ -1,0 +1,123 @@
+"""No request stops a service, fails in it, or costs more than its limits say."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ahop
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+pytest.importorskip("lance")
+
+from ahop.service.testing import Running, running
+from tests.recallers import fitted
+
+ROW = [0.5] * 8
+
+
+@pytest.fixture(scope="module")
+def memory() -> ahop.AssociativeMemory:
+    return fitted()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, memory: ahop.AssociativeMemory) -> Path:
+    made = tmp_path_factory.mktemp("service")
+    memory.save(made / "rooms.ahop")
+    ahop.create_store(made / "phones.lance", memory)
+    return made
+
+
+@pytest.fixture(scope="module")
+def service(folder: Path) -> Iterator[Running]:
+    paths = str(folder / "rooms.ahop"), str(folder / "phones.lance")
+    with running(folder, *paths, "--create-in", str(folder / "made")) as made:
+        yield made
+
+
+# Requests that ask for nothing.
+
+
+@pytest.mark.parametrize("name", ["rooms", "phones"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"same": []},
+        {"same": [], "patterns": True, "k": 3},
+        {"same": [], "where": {"id": 3}},
+        {"same": [], "where": {"id": -1}, "groups": []},
+        {"explain": True},
+        {"explain": True, "policy": {"accept_from": 0.5, "set_from": 0.9}, "patterns": True, "columns": ["id"]},
+        {"same": [], "policy": {"accept_from": 0.5, "set_from": 0.9}, "columns": ["id"]},
+        {"where": {"id": []}, "groups": []},
+    ],
+)
+def test_no_queries_get_no_answers_at_once(service: Running, name: str, more: dict[str, Any]) -> None:
+    started = time.monotonic()
+    found = service.recall(name, queries=[], **more)
+    assert time.monotonic() - started < 2.0
+    assert found["ids"] == []
+    assert found["posterior"] == []
+    assert service.recall("rooms", queries=[ROW])["version"] == 1, "others are answered after it"
+
+
+# Failures.
+
+
+@pytest.mark.parametrize("origin", ["http://[x", "http://[::1", "//[", "http://a]b", "null", "http://127.0.0.1@evil"])
+def test_an_origin_that_is_no_address_is_another_place(service: Running, origin: str) -> None:
+    assert service.ask("GET", "/collections", headers={"Origin": origin})[0] == 403
+
+
+@pytest.mark.parametrize("name", ["rooms", "phones"])
+@pytest.mark.parametrize("where", [{"id": -1}, {"id": []}, {"id": None}, {"id": 10**400}])
+@pytest.mark.parametrize("more", [{}, {"one_to_one": False}])
+def test_a_link_among_no_rows_links_nothing(service: Running, name: str, where: Any, more: dict[str, Any]) -> None:
+    status, said, _ = service.ask("POST", f"/collections/{name}/link", {"queries": [ROW, ROW], "where": where, **more})
+    assert status == 200, said
+    assert (said["queries"], said["ids"]) == ([], [])
+    assert (said["unmatched"], said["unmatched_probability"]) == ([0, 1], [1.0, 1.0])
+    assert said["unmatched_share"] == 1.0
+
+
+def test_a_link_of_no_queries_links_nothing(service: Running) -> None:
+    status, said, _ = service.ask("POST", "/collections/rooms/link", {"queries": []})
+    assert status == 200, said
+    assert (said["queries"], said["unmatched"]) == ([], [])
+
+
+def test_columns_that_differ_by_case_alone_are_two(service: Running) -> None:
+    body = {"patterns": [[1.0], [2.0]], "metadata": {"A": [1, 2], "a": [3, 4]}}
+    assert service.ask("PUT", "/collections/cases", body)[0] == 201
+    more = {"patterns": [[9.0]], "metadata": {"A": [5], "a": [6]}}
+    assert service.ask("POST", "/collections/cases/add", more)[0] == 201
+    found = service.recall("cases", queries=[[9.0]], k=3, where={"a": [3, 6]}, columns=["A", "a"])
+    assert found["columns"] == {"A": [[5, 1]], "a": [[6, 3]]}
+
+
+def test_counters_are_told_while_collections_are_created(service: Running) -> None:
+    outcomes, ends = Counter[str](), threading.Event()
+
+    def look() -> None:
+        while not ends.is_set():
+            for path in ("/metrics", "/collections"):
+                outcomes[f"{path} {service.ask('GET', path)[0]}"] += 1
+
+    with ThreadPoolExecutor(3) as pool:
+        looking = [pool.submit(look) for _ in range(3)]
+        for number in range(15):
+            body = {"patterns": [[1.0, 2.0]]}
+            assert service.ask("PUT", f"/collections/counted{number}", body)[0] == 201
+        ends.set()
+        for each in looking:
+            each.result()
+    assert set(outcomes) == {"/metrics 200", "/collections 200"}, outcomes
