@@ -1,5 +1,6 @@
 """No request stops a service, fails in it, or costs more than its limits say."""
 
+import json
 import threading
 import time
 from collections import Counter
@@ -17,6 +18,8 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("lance")
 
+from ahop.service import Limits
+from ahop.service.request import DELETE, FIT, MOST_IDS, RECALL, TooLargeError, most_values, read_json, recall_request
 from ahop.service.testing import Running, running
 from tests.recallers import fitted
 
@@ -121,3 +124,78 @@ def test_counters_are_told_while_collections_are_created(service: Running) -> No
         for each in looking:
             each.result()
     assert set(outcomes) == {"/metrics 200", "/collections 200"}, outcomes
+
+
+# Bodies.
+
+
+def bodies() -> dict[str, bytes]:
+    """Eight million bytes each, of which a collection of eight dimensions has use for few."""
+    return {
+        "numbers": b'{"queries":[[' + b"1," * 4_000_000 + b"1]]}",
+        "words": b'{"groups":["' + b'","'.join([b"a"] * 2_000_000) + b'"]}',
+        "names": b'{"where":{' + b",".join(b'"%d":1' % each for each in range(600_000)) + b"}}",
+        "lists": b'{"queries":[' + b"[]," * 2_600_000 + b"[]]}",
+    }
+
+
+@pytest.mark.parametrize("kind", bodies())
+def test_a_body_of_too_many_values_is_refused_before_it_is_read(kind: str) -> None:
+    body, started = bodies()[kind], time.process_time()
+    with pytest.raises(TooLargeError, match="The body may have"):
+        read_json(body, RECALL, most_values(Limits(), 8, 1))
+    counted = time.process_time() - started
+    started = time.process_time()
+    json.loads(body)
+    assert counted < (time.process_time() - started) / 3
+
+
+def test_bodies_as_large_as_they_may_be_are_read() -> None:
+    limits, row = Limits(), [0.25] * 7 + [None]
+    names = [f"device, {number}" for number in range(limits.queries)]
+    full = {"queries": [row] * limits.queries, "groups": names, "same": names, "k": 3, "columns": ["id"] * 100}
+    full["where"] = {"id": list(range(limits.values))}
+    read = read_json(json.dumps(full).encode(), RECALL, most_values(limits, 8, 1))
+    assert len(recall_request(read, 8, limits).queries) == limits.queries
+    deleted = json.dumps({"ids": list(range(2**62, 2**62 + MOST_IDS))}).encode()
+    assert len(read_json(deleted, DELETE, most_values(limits, 0, 0, MOST_IDS))["ids"]) == MOST_IDS
+    learned = json.dumps({"queries": [row] * limits.pairs}).encode()
+    assert len(read_json(learned, FIT, most_values(limits, 8, 1, limits.pairs))["queries"]) == limits.pairs
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/collections/phones/recall",
+        "/collections/phones/link",
+        "/collections/phones/add",
+        "/collections/phones/pairs",
+        "/collections/phones/delete",
+        "/collections/phones/fit",
+        "/v2/models/phones/infer",
+    ],
+)
+def test_every_route_counts_the_values_of_a_body(service: Running, path: str) -> None:
+    status, said, _ = service.ask("POST", path, bodies()["numbers"])
+    assert status == 413
+    assert "values" in said["error"]
+
+
+def test_small_requests_are_answered_while_large_bodies_are_refused(service: Running) -> None:
+    sent, ends, statuses, seconds = bodies()["numbers"], threading.Event(), Counter[int](), list[float]()
+
+    def send() -> None:
+        while not ends.is_set():
+            statuses[service.ask("POST", "/collections/rooms/recall", sent)[0]] += 1
+
+    with ThreadPoolExecutor(2) as pool:
+        sending = [pool.submit(send) for _ in range(2)]
+        while len(seconds) < 50:
+            started = time.monotonic()
+            service.ask("POST", "/collections/rooms/recall", {"queries": [ROW]})
+            seconds.append(time.monotonic() - started)
+        ends.set()
+        for each in sending:
+            each.result()
+    assert set(statuses) == {413}
+    assert sorted(seconds)[len(seconds) // 2] < 0.25, "it was half a second and more"

@@ -21,7 +21,7 @@ from ahop.linking.edges import Edges
 from ahop.linking.link import links_of, share_unmatched
 from ahop.recaller import Recall
 from ahop.service.batching import BusyError
-from ahop.service.request import LinkSettings, RecallRequest
+from ahop.service.request import LinkSettings, RecallRequest, TooLargeError
 from ahop.service.snapshot import Snapshot
 
 # Bytes of a number in JSON with what stands around it, at most: of an index, a posterior, an entry of a pattern.
@@ -64,6 +64,8 @@ def refused(error: BaseException) -> RefusedError:
         )
     if isinstance(error, UnavailableError | InsufficientMemoryError):
         return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "Ask again later.", Retry_After="1")
+    if isinstance(error, TooLargeError):
+        return RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error))
     if isinstance(error, ConflictError):
         return RefusedError(HTTPStatus.CONFLICT, str(error))
     if isinstance(error, DataNotFoundError):

@@ -10,9 +10,9 @@ from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.service import request as asking
 from ahop.service.answers import check_size, cut, json_response, numbers_of
 from ahop.service.collection import Collection
-from ahop.service.reading import LARGE, Reading
+from ahop.service.reading import Reading
 from ahop.service.request import RecallRequest
-from ahop.service.shared import Shared
+from ahop.service.shared import LARGE, Shared
 from ahop.service.snapshot import Snapshot
 
 REQUEST = ("inputs", "parameters", "id", "outputs")
@@ -85,7 +85,7 @@ class Inference:
         return json_response(words | ({"id": str(given["id"])[:100]} if "id" in given else {}))
 
     def _read(self, body: bytes, snapshot: Snapshot) -> tuple[dict[str, Any], RecallRequest]:
-        given = asking.read_json(body, REQUEST)
+        given = asking.read_json(body, REQUEST, self.shared.most_values(snapshot))
         parameters = given.get("parameters") or {}
         if not isinstance(parameters, dict) or not set(parameters) <= {"k", "where"}:
             raise InvalidTypeError('`parameters` must be such as {"k": 3, "where": {...}}.')

@@ -25,12 +25,12 @@ from ahop.service.collection import Collection
 from ahop.service.gate import told_of
 from ahop.service.metrics import CONTENT_TYPE
 from ahop.service.request import LinkSettings, RecallRequest
-from ahop.service.shared import Shared
+from ahop.service.shared import LARGE, Shared
 from ahop.service.snapshot import Snapshot
 from ahop.service.watched import report_words
 
-# Bodies of more bytes are read, and answers of more numbers are written, beside the thread that listens.
-LARGE = 2**17
+# Answers of more numbers are written beside the thread that listens.
+LARGE_ANSWER = 2**13
 # Stored patterns that are considered for each query that is linked.
 CANDIDATES = 64
 
@@ -109,7 +109,7 @@ class Reading:
             return Response(write_arrow(words), media_type=STREAM) if is_arrow else json_response(words)
 
         if not asked.explain:
-            return await self.shared.maybe_beside(size > LARGE // 16, written)
+            return await self.shared.maybe_beside(size > LARGE_ANSWER, written)
         if self._explaining >= self.shared.limits.explaining:
             raise BusyError(1)
         self._explaining += 1
@@ -194,7 +194,7 @@ class Reading:
         return Response(self.shared.metrics.text(), media_type=CONTENT_TYPE)
 
     def _read_link(self, body: bytes, snapshot: Snapshot) -> tuple[RecallRequest, LinkSettings]:
-        fields = asking.read_json(body, asking.LINK)
+        fields = asking.read_json(body, asking.LINK, self.shared.most_values(snapshot))
         of_recall = {each: value for each, value in fields.items() if each in asking.RECALL}
         asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, self.shared.limits)
         return asked, asking.link_settings(fields)
@@ -204,7 +204,8 @@ class Reading:
         if request.headers.get("content-type", "").split(";")[0].strip().lower() == STREAM:
             body, queries = read_arrow(body, snapshot.dimensions, limits.queries)
         known = [each for each in asking.RECALL if queries is None or each != "queries"]
-        asked = asking.recall_request(asking.read_json(body, known), snapshot.dimensions, limits, queries)
+        fields = asking.read_json(body, known, self.shared.most_values(snapshot))
+        asked = asking.recall_request(fields, snapshot.dimensions, limits, queries)
         for each in asked.columns:
             if each not in snapshot.columns.columns:
                 raise InvalidValueError(f"`columns` may name {sorted(snapshot.columns.columns)}; got {each[:100]!r}.")
