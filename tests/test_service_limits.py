@@ -1,6 +1,8 @@
 """No request stops a service, fails in it, or costs more than its limits say."""
 
 import json
+import re
+import socket
 import threading
 import time
 from collections import Counter
@@ -9,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+import torch
 
 import ahop
 
@@ -199,3 +203,101 @@ def test_small_requests_are_answered_while_large_bodies_are_refused(service: Run
             each.result()
     assert set(statuses) == {413}
     assert sorted(seconds)[len(seconds) // 2] < 0.25, "it was half a second and more"
+
+
+# Answers.
+
+
+@pytest.fixture(scope="module")
+def wordy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Labels and names of dimensions of many bytes; every row is as likely as any other."""
+    made = tmp_path_factory.mktemp("wordy")
+    frame = pd.DataFrame(torch.rand(400, 2).numpy(), columns=["\N{GRINNING FACE}" * 5000, "é" * 5000])
+    labels = [f"{number}" + "\N{GRINNING FACE}" * 1000 for number in range(400)]
+    flat = ahop.Softmax(beta=1e-6)
+    ahop.AssociativeMemory(frame, ahop.EuclideanSimilarity(), flat, labels=labels).save(made / "wordy.ahop")
+    wide = ahop.AssociativeMemory(torch.rand(2000, 240), ahop.EuclideanSimilarity(), flat)
+    wide.save(made / "wide.ahop")
+    code = f"""
+from ahop.service import Limits, Options, run
+limits = Limits(unread_bytes=8 * 2**20, write_seconds=4.0, header_seconds=1.0)
+run([{str(made / "wordy.ahop")!r}, {str(made / "wide.ahop")!r}], port=0, options=Options(limits=limits, review=100))
+"""
+    with running(made, code=code) as service:
+        yield service
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("recall", {"k": 400}),
+        ("recall", {"k": 200, "columns": ["label"]}),
+        ("recall", {"k": 200, "policy": {"accept_from": 1.0, "unknown_from": 1.0, "set_from": 0.0}}),
+        ("recall", {"explain": True, "queries": [[0, 0]] * 16}),
+        ("recall", {"k": 400, "patterns": True, "where": {"id": list(range(400))}}),
+        ("link", {"queries": [[0.001 * row, 0] for row in range(400)]}),
+    ],
+)
+def test_answers_are_counted_in_the_bytes_that_are_sent(wordy: Running, path: str, asked: dict[str, Any]) -> None:
+    sent = json.dumps({"queries": [[0, 0]], **asked}).encode()
+    head = f"POST /collections/wordy/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    answer = wordy.raw(head.encode() + b"Content-Length: %d\r\n\r\n" % len(sent) + sent, 20.0)
+    assert re.match(rb"HTTP/1.1 (200|413) ", answer), answer[:100]
+    assert len(answer) <= Limits().answer_bytes + 1000
+
+
+def test_answers_that_fit_are_given(wordy: Running) -> None:
+    found = wordy.recall("wordy", queries=[[0, 0]], k=300)
+    assert 3.5e6 < len(json.dumps(found)) < Limits().answer_bytes
+    assert len(wordy.ask("GET", "/collections/wordy/review")[1]["review"]) >= 1
+
+
+def test_values_that_json_has_not_got_are_refused_or_left_out(folder: Path, service: Running) -> None:
+    body = b'{"patterns": [[1.0]], "metadata": {"height": [1e999]}}'
+    assert service.ask("PUT", "/collections/heights", body)[0] == 400
+    memory = ahop.AssociativeMemory(torch.eye(2), ahop.EuclideanSimilarity())
+    ahop.create_store(folder / "high.lance", memory, metadata={"height": [float("inf"), 2.0]})
+    with running(folder, str(folder / "high.lance")) as made:
+        found = made.recall("high", queries=[[1.0, 0.1]], k=2, columns=["height"])
+        assert found["columns"]["height"] == [[None, 2.0]]
+
+
+def asking(service: Running) -> socket.socket:
+    """A connection that asks for about 3 MB, and does not read yet."""
+    body = json.dumps({"queries": [[0.5] * 240], "k": 1000, "patterns": True}).encode()
+    head = b"POST /collections/wide/recall HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.settimeout(20.0)
+    made.connect(("127.0.0.1", service.port))
+    made.sendall(head + body)
+    return made
+
+
+def test_answers_that_nobody_reads_are_bounded(wordy: Running) -> None:
+    slow = list[socket.socket]()
+    for _ in range(30):
+        slow.append(asking(wordy))
+        time.sleep(0.05)
+    statuses = Counter(each.recv(12)[9:] for each in slow)
+    assert set(statuses) == {b"200", b"429"}
+    # The system takes some of each answer; what is left must fit.
+    assert statuses[b"200"] < 15
+    assert wordy.recall("wide", queries=[[0.5] * 240])["exhausted"] is False, "small answers are given meanwhile"
+    time.sleep(5.0)  # who reads nothing is cut off
+    with asking(wordy) as again:
+        assert again.recv(12)[9:] == b"200"
+    for each in slow:
+        each.close()
+
+
+def test_who_reads_slowly_gets_all_of_the_answer(wordy: Running) -> None:
+    with asking(wordy) as made:
+        answer = made.recv(65536)
+        length = int(re.search(rb"content-length: (\d+)", answer)[1])  # type: ignore[index]
+        for _ in range(5):  # for longer than headers may take
+            time.sleep(0.4)
+            answer += made.recv(65536)
+        while len(answer.partition(b"\r\n\r\n")[2]) < length and (chunk := made.recv(2**20)):
+            answer += chunk
+    assert len(json.loads(answer.partition(b"\r\n\r\n")[2])["ids"][0]) == 1000

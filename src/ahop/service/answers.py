@@ -24,8 +24,6 @@ from ahop.service.batching import BusyError
 from ahop.service.request import LinkSettings, RecallRequest, TooLargeError
 from ahop.service.snapshot import Snapshot
 
-# Bytes of a number in JSON with what stands around it, at most: of an index, a posterior, an entry of a pattern.
-BYTES_A_NUMBER = 24
 # Bars of an explanation.
 BARS = 8
 
@@ -72,30 +70,6 @@ def refused(error: BaseException) -> RefusedError:
         return RefusedError(HTTPStatus.NOT_FOUND, str(error))
     assert isinstance(error, AhopError)
     return RefusedError(HTTPStatus.BAD_REQUEST, str(error))
-
-
-def bytes_of(snapshot: Snapshot) -> dict[str, int]:
-    """About how large one answer to one query is, and its pattern."""
-    return {
-        "answer": 2 * BYTES_A_NUMBER + snapshot.label_bytes,
-        "pattern": 2 * BYTES_A_NUMBER // 3 * snapshot.dimensions,
-    }
-
-
-def check_size(request: RecallRequest, snapshot: Snapshot, most: int) -> None:
-    """Refuse an answer that would be too large, before any work is done."""
-    k = min(request.k, len(snapshot))
-    of_columns = sum(snapshot.columns.columns[name].longest for name in request.columns)
-    sizes = bytes_of(snapshot)
-    each = sizes["answer"] + of_columns + (sizes["pattern"] if request.patterns else 0)
-    of_query = k * each + (300 * (BARS + 2) if request.explain else 0)
-    if len(request.queries) * of_query > most:
-        fit = max(0, most // of_query)
-        raise RefusedError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The answer would have about {len(request.queries) * of_query} bytes; it may have {most}.",
-            f"Send at most {fit} such queries at a time." if fit else "Ask for a smaller `k`, or without `patterns`.",
-        )
 
 
 def recall_words(

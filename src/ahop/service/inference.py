@@ -8,11 +8,12 @@ from starlette.responses import Response
 
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.service import request as asking
-from ahop.service.answers import check_size, cut, json_response, numbers_of
+from ahop.service.answers import cut, json_response, numbers_of
 from ahop.service.collection import Collection
 from ahop.service.reading import Reading
 from ahop.service.request import RecallRequest
 from ahop.service.shared import LARGE, Shared
+from ahop.service.sizes import recall_bytes
 from ahop.service.snapshot import Snapshot
 
 REQUEST = ("inputs", "parameters", "id", "outputs")
@@ -66,7 +67,8 @@ class Inference:
         snapshot, known = collection.snapshot, self._outputs(collection)
         given, asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read(body, snapshot))
         wanted = _wanted(given.get("outputs"), list(known))
-        found, among = await self.reading.found(collection, snapshot, asked, request)
+        size = recall_bytes(asked, snapshot)
+        found, among = await self.reading.found(collection, snapshot, asked, request, size)
         found = cut(found, min(asked.k, len(snapshot) if among is None else len(among)))
         of_name = {"ids": numbers_of(snapshot, found.indices), "posterior": found.posterior.tolist()}
         if found.unknown is not None:
@@ -91,7 +93,6 @@ class Inference:
             raise InvalidTypeError('`parameters` must be such as {"k": 3, "where": {...}}.')
         rows = _rows(given.get("inputs"), snapshot.dimensions)
         asked = asking.recall_request({**parameters, "queries": rows}, snapshot.dimensions, self.shared.limits)
-        check_size(asked, snapshot, self.shared.limits.answer_bytes)
         return given, asked
 
     def _outputs(self, collection: Collection) -> dict[str, str]:

@@ -10,15 +10,7 @@ from torch import Tensor
 from ahop.errors import InvalidValueError
 from ahop.recaller import Recall
 from ahop.service import request as asking
-from ahop.service.answers import (
-    RefusedError,
-    bytes_of,
-    check_size,
-    json_response,
-    link_words,
-    numbers_of,
-    recall_words,
-)
+from ahop.service.answers import RefusedError, json_response, link_words, numbers_of, recall_words
 from ahop.service.arrow import STREAM, read_arrow, write_arrow
 from ahop.service.batching import BusyError
 from ahop.service.collection import Collection
@@ -26,6 +18,7 @@ from ahop.service.gate import told_of
 from ahop.service.metrics import CONTENT_TYPE
 from ahop.service.request import LinkSettings, RecallRequest
 from ahop.service.shared import LARGE, Shared
+from ahop.service.sizes import bytes_of, check_size, link_bytes, recall_bytes
 from ahop.service.snapshot import Snapshot
 from ahop.service.watched import report_words
 
@@ -100,7 +93,7 @@ class Reading:
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
         asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(request, body, snapshot))
-        found, rows = await self.found(collection, snapshot, asked, request)
+        found, rows = await self.found(collection, snapshot, asked, request, recall_bytes(asked, snapshot))
         size = found.indices.numel() * (snapshot.dimensions if asked.patterns else 1)
         is_arrow = STREAM in request.headers.get("accept", "")
 
@@ -123,15 +116,17 @@ class Reading:
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
         asked, settings = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
-        found, rows = await self.found(collection, snapshot, asked, request)
+        found, rows = await self.found(collection, snapshot, asked, request, link_bytes(asked, snapshot))
         words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, settings))
         return json_response(words)
 
     async def found(
-        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request
+        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request, size: int
     ) -> tuple[Recall[Tensor], Tensor | None]:
-        """What is answered, and the rows among which it was looked for; None for all."""
+        """What is answered, in `size` bytes, and the rows among which it was looked for; None for all."""
         told, name = told_of(request), collection.name
+        check_size(size, len(asked.queries), self.shared.limits.answer_bytes)
+        self.shared.held.reserve(told, size, self.shared.limits)
         told.queries = len(asked.queries)
         filter_name, rows = snapshot.rows(asked.where, told.key.where)
         found = await self.shared.answered(collection, snapshot, asked, filter_name, rows)
@@ -163,7 +158,7 @@ class Reading:
                 "No answers are kept for review: that would keep queries too.",
                 "Start the service with `--review 100` to keep the last hundred in memory.",
             )
-        return json_response({"review": kept.entries(100)})
+        return json_response({"review": kept.entries(100, self.shared.limits.answer_bytes)})
 
     async def watch(self, name: str, request: Request) -> Response:
         """What the last queries show: how many answers are right, and what has moved since the fit."""
@@ -209,5 +204,4 @@ class Reading:
         for each in asked.columns:
             if each not in snapshot.columns.columns:
                 raise InvalidValueError(f"`columns` may name {sorted(snapshot.columns.columns)}; got {each[:100]!r}.")
-        check_size(asked, snapshot, limits.answer_bytes)
         return asked

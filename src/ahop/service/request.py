@@ -148,6 +148,8 @@ def read_metadata(value: Any) -> dict[str, list[Any]]:
         return {}
     if not isinstance(value, dict) or not all(isinstance(each, list) for each in value.values()):
         raise InvalidTypeError("`metadata` must be columns, each a list with one entry for each pattern.")
+    if any(isinstance(each, float) and not isfinite(each) for each in chain.from_iterable(value.values())):
+        raise InvalidValueError("`metadata` must have finite numbers, or null where nothing is known; got infinity.")
     return value
 
 
