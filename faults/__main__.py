@@ -29,6 +29,7 @@ from faults import (
     restarts,
     routes,
     schema,
+    soak,
     writers,
 )
 from faults.campaign import Campaign
@@ -49,6 +50,7 @@ MODULES = (
     others,
     drain,
     restarts,
+    soak,
 )
 CAMPAIGNS: dict[str, Campaign] = {each.CAMPAIGN.name: each.CAMPAIGN for each in MODULES}
 
@@ -61,7 +63,8 @@ def perform(campaign: Campaign, ledger: Ledger, trials: int | None) -> None:
     while (trials is None or ledger.trials(campaign) < trials) and ledger.done(campaign) != campaign.chunks:
         started, before = time.perf_counter(), ledger.trials(campaign)
         with tempfile.TemporaryDirectory(prefix="ahop-faults-") as folder:
-            tally = campaign.chunk(ledger.done(campaign), Path(folder))
+            number = trials if campaign.is_whole and trials else ledger.done(campaign)
+            tally = campaign.chunk(number, Path(folder))
         ledger.add(campaign, tally, time.perf_counter() - started)
         bar.update(ledger.trials(campaign) - before)
     bar.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 LOST, PHANTOM, WRONG = "acknowledged_lost", "phantom", "silently_wrong"
 NOT_OPENED, UNTYPED, CRASHES, HANGS = "failed_to_open", "untyped_errors", "crashes", "hangs"
 UNANSWERED, DROPPED, OPEN_ROUTES = "unanswered", "dropped", "open_routes"
-SERVER_ERRORS, OVER_MEMORY = "server_errors", "over_memory"
+SERVER_ERRORS, OVER_MEMORY, GROWN = "server_errors", "over_memory", "grown"
 LEAKED, WRITTEN = "seen_by_others", "changed_by_others"
 
 
@@ -51,6 +51,7 @@ class Campaign:
         quick: trials of the quick form.
         chunk: (number, an empty folder) -> what came of the trials of that chunk; the same number, the same trials.
         chunks: how many there are; None if there is no end to them.
+        is_whole: a chunk has all trials, as one that is cut says nothing; it is given how many instead of a number.
     """
 
     id: str
@@ -61,3 +62,4 @@ class Campaign:
     quick: int
     chunk: Callable[[int, Path], Tally]
     chunks: int | None = None
+    is_whole: bool = False

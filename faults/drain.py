@@ -118,7 +118,7 @@ def _pairs(folder: Path) -> list[int]:
 CAMPAIGN = Campaign(
     id="V3",
     name="drain",
-    goal="SIGTERM under load: every request that the log calls accepted is answered, and what was acknowledged is there",
+    goal="SIGTERM under load: each request that the log calls accepted is answered, and acknowledged writes are there",
     counted=(DROPPED, LOST, PHANTOM, CRASHES),
     wanted=100,
     quick=1,

@@ -65,3 +65,15 @@ def test_a_service_withstands_what_is_sent_to_it() -> None:
     assert rows["requests"]["counts"]["answered"] > 100
     assert rows["routes"]["trials"] > 500
     assert rows["others"]["counts"]["answered"] > 20
+
+
+@pytest.mark.slow
+def test_a_service_ends_and_goes_on_as_it_should() -> None:
+    command = [sys.executable, "-m", "faults", "--quick", "--json", "--only", "drain", "soak"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    rows = {row["name"]: row for row in json.loads(done.stdout.splitlines()[-1])["rows"]}
+    assert rows["drain"]["counts"]["accepted"] >= 20
+    assert rows["drain"]["counts"]["acknowledged"] >= 4
+    assert rows["soak"]["counts"]["recall 200"] > 20
+    assert rows["soak"]["largest"]["resident_mb_at_the_end"] > 0
