@@ -1,9 +1,15 @@
 """What is promised about threads: any number may recall, add and remove; each call sees one state of the memory."""
 
+import copy
+import pickle
+import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Event
 
 import numpy as np
+import pytest
 import torch
 
 import ahop
@@ -97,3 +103,87 @@ def test_a_part_may_be_replaced_while_others_recall() -> None:
             found = memory.recall(stored, k=3).posterior.numpy()
             assert any(np.allclose(found, each) for each in allowed)
         swapping.result()
+
+
+def _while_adding(memory: ahop.AssociativeMemory, look: Callable[[], None], times: int) -> None:
+    """Look so often, while another thread adds and removes labelled rows as fast as it can."""
+    done = Event()
+
+    def change() -> None:
+        number = 0
+        while not done.is_set():
+            memory.add(torch.full((1, DIMENSIONS), float(number)), labels=[str(number)])
+            number += 1
+            if len(memory) > 60:
+                memory.remove([50])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            changing = pool.submit(change)
+            try:
+                for _ in range(times):
+                    look()
+            finally:
+                done.set()
+            changing.result()
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _labelled() -> ahop.AssociativeMemory:
+    stored = patterns(50)
+    stored[:, 0] = torch.arange(50.0)
+    return ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity(), labels=[str(row) for row in range(50)])
+
+
+def _is_one_state(memory: ahop.AssociativeMemory) -> bool:
+    labels = memory.labels
+    return labels is not None and [float(each) for each in labels] == memory.patterns[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [ahop.AssociativeMemory.copy, copy.copy, copy.deepcopy, lambda memory: pickle.loads(pickle.dumps(memory))],
+    ids=["copy method", "copy", "deepcopy", "pickle"],
+)
+def test_a_copy_is_of_one_state(copied: Callable[[ahop.AssociativeMemory], ahop.AssociativeMemory]) -> None:
+    memory = _labelled()
+
+    def look() -> None:
+        assert _is_one_state(copied(memory))
+
+    _while_adding(memory, look, 150)
+
+
+def test_a_file_is_of_one_state(tmp_path: Path) -> None:
+    memory = _labelled()
+
+    def look() -> None:
+        memory.save(tmp_path / "memory.ahop")
+        assert _is_one_state(ahop.load(tmp_path / "memory.ahop"))
+
+    _while_adding(memory, look, 100)
+
+
+def test_scores_weights_and_answers_are_of_one_state() -> None:
+    memory = _labelled()
+    memory.model = ahop.Model(memory.similarity, groups={"phone": ahop.DotSimilarity()})
+    asked = patterns(3)
+
+    def look() -> None:
+        assert memory.weights(asked).sum(-1).allclose(torch.ones(3))
+        assert memory.scores(asked).shape[0] == memory.retrieve(asked).shape[0] == len(memory.energy(asked))
+        assert _is_one_state(memory.for_group("phone"))
+
+    _while_adding(memory, look, 150)
+
+
+def test_what_is_added_to_a_copy_is_not_in_the_original() -> None:
+    memory = _labelled()
+    other = copy.copy(memory)
+    other.add(torch.zeros(1, DIMENSIONS), labels=["0"])
+    assert (len(memory), len(other)) == (50, 51)
+    assert _is_one_state(memory)
+    assert _is_one_state(other)

@@ -16,9 +16,11 @@ from ahop._checks import as_queries
 from ahop._tensors import distinct
 from ahop._typing import Array, Patterns, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnavailableError
+from ahop.stores.numbers import LARGEST
 
 ID, PATTERN = "id", "pattern"
-NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+# Names that begin with an underscore are Lance's own: `_rowid`, `_distance`.
+NAME = r"[A-Za-z][A-Za-z0-9_]*"
 # So many numbers are named in an error message.
 NAMED = 5
 # With it, Lance itself notices when two writers add the same number at the same time.
@@ -52,7 +54,10 @@ def as_stored(patterns: RowsLike, dimensions: int, names: Sequence[str] | None) 
 
 def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
     """Whole numbers from 0, none twice; as many as there are patterns if `count` is given."""
-    tensor = torch.as_tensor(ids).cpu()
+    try:
+        tensor = torch.as_tensor(ids).cpu()
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:
+        raise InvalidTypeError(f"`ids` must be whole numbers from 0 to {LARGEST}: {error}.") from error
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
         if tensor.numel():
             raise InvalidTypeError(
@@ -64,7 +69,7 @@ def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
         raise ShapeError(f"`ids` must have {wanted}; got shape {tuple(tensor.shape)}.")
     tensor = tensor.long()
     if len(tensor) and int(tensor.min()) < 0:
-        raise InvalidValueError(f"`ids` must be zero or larger; got {int(tensor.min())}.")
+        raise InvalidValueError(f"`ids` must be from 0 to {LARGEST}; got {int(tensor.min())}.")
     if unique and len(distinct(tensor)[0]) != len(tensor):
         raise InvalidValueError("`ids` must differ from one another; some are there twice.")
     return tensor
@@ -87,8 +92,8 @@ def schema_of(dimensions: int, columns: Mapping[str, Any], words: dict[str, str]
     for name, values in columns.items():
         if name in (ID, PATTERN) or not re.fullmatch(NAME, name):
             raise InvalidValueError(
-                f"`metadata` has a column {name!r}: names are letters, digits and underscores, and not 'id' or "
-                "'pattern'. Give it another name."
+                f"`metadata` has a column {name!r}: names are letters, digits and underscores, begin with a letter, "
+                "and are not 'id' or 'pattern'. Give it another name."
             )
         fields.append(arrow.field(name, _kind(name, values)))
     return arrow.schema(fields, metadata=words)
