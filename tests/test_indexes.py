@@ -461,3 +461,9 @@ def test_without_the_package_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -
 def test_a_measurement_reads_as_words(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
     built = tune(memory, pairs, kinds=["scan"], geometries=["inner"])
     assert replace(built.curve[0], hit=0.5).as_words()["hit"] == 0.5
+
+
+def test_a_row_whose_score_is_too_large_is_answered_all_the_same() -> None:
+    stored = torch.tensor([[0.0, -3.4e38, 0.0, -3.4e38]])
+    memory, query = ahop.AssociativeMemory(stored, ahop.DotSimilarity()), torch.tensor([[0.0, 1.0, 0.0, 1.0]])
+    assert ahop.index(memory, candidates=1).recall(query).indices.tolist() == memory.recall(query).indices.tolist()

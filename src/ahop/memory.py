@@ -43,7 +43,7 @@ from ahop.report import Report
 from ahop.saving.archive import write_archive
 from ahop.saving.description import describe_model
 from ahop.saving.export import export
-from ahop.scoring import rank, rank_together, with_prior, without_floor
+from ahop.scoring import rank, rank_together, settled, with_prior, without_floor
 from ahop.separations.base import Separation
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.base import Similarity
@@ -300,6 +300,7 @@ class AssociativeMemory(nn.Module):
         state = self._state()
         prior, labels, model = state.log_prior, state.labels, state.model.for_group(group)
         asked, stored = as_query(query, state.patterns, self.dimensions), state.stored()
+        model = settled(model, stored, asked)
         ranked = rank(model, stored, asked, 2, log_prior=prior)
         return explain(model, ranked, Compared.among(ranked, against, stored, prior, labels, self.dimensions), asked)
 

@@ -69,7 +69,7 @@ def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
         raise ShapeError(f"`ids` must have {wanted}; got shape {tuple(tensor.shape)}.")
     tensor = tensor.long()
     if len(tensor) and int(tensor.min()) < 0:
-        raise InvalidValueError(f"`ids` must be from 0 to {LARGEST}; got {int(tensor.min())}.")
+        raise InvalidValueError(f"`ids` must be zero or larger, and at most {LARGEST}; got {int(tensor.min())}.")
     if unique and len(distinct(tensor)[0]) != len(tensor):
         raise InvalidValueError("`ids` must differ from one another; some are there twice.")
     return tensor

@@ -40,7 +40,7 @@ from ahop.stores.rows import (
     table_read,
 )
 from ahop.stores.stored_index import CACHE, StoredIndex, indexed
-from ahop.stores.streaming import ranked_among, stream
+from ahop.stores.streaming import ranked_among, settled_among, stream
 from ahop.stores.writer import Writer
 from ahop.variants.base import Pairs, Variant
 
@@ -227,7 +227,9 @@ class Store:
         self._verify()
         model, names = self.model().for_group(group), self.names
         asked = as_query(query, torch.empty(0, self.dimensions), names)
-        ranked = ranked_among(model, asked, 2, self._batches(None))
+        chosen = settled_among(model, model.similarity, asked, lambda: self._batches(None))
+        model = model if chosen is model.similarity else model.replaced(similarity=chosen)
+        ranked = ranked_among(model, asked, 2, lambda: self._batches(None))
         assert ranked.patterns is not None
         ids, patterns = ranked.ids[0], ranked.patterns[0]
         if against is not None:
