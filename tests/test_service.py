@@ -737,6 +737,8 @@ def test_the_page_names_the_limits_and_routes_that_there_are() -> None:
     assert f"{limits.answer_bytes >> 20} MiB, 413 before" in text
     assert f"over {limits.work_seconds:g} seconds, 413" in text
     assert f"{limits.header_bytes >> 10} KiB" in text
+    assert f"may have {limits.unread_bytes >> 20} MiB together" in text
+    assert f"within {limits.write_seconds:g} seconds is cut off" in text
     assert f"newest {limits.pairs:,}" in text
     for name in re.findall(r"`(ahop_\w+)`", text):
         assert name.removesuffix("_total") in METRICS.read_text("utf-8")

@@ -21,11 +21,9 @@ from ahop.linking.edges import Edges
 from ahop.linking.link import links_of, share_unmatched
 from ahop.recaller import Recall
 from ahop.service.batching import BusyError
-from ahop.service.request import LinkSettings, RecallRequest
+from ahop.service.request import LinkSettings, RecallRequest, TooLargeError
 from ahop.service.snapshot import Snapshot
 
-# Bytes of a number in JSON with what stands around it, at most: of an index, a posterior, an entry of a pattern.
-BYTES_A_NUMBER = 24
 # Bars of an explanation.
 BARS = 8
 
@@ -64,36 +62,14 @@ def refused(error: BaseException) -> RefusedError:
         )
     if isinstance(error, UnavailableError | InsufficientMemoryError):
         return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "Ask again later.", Retry_After="1")
+    if isinstance(error, TooLargeError):
+        return RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error))
     if isinstance(error, ConflictError):
         return RefusedError(HTTPStatus.CONFLICT, str(error))
     if isinstance(error, DataNotFoundError):
         return RefusedError(HTTPStatus.NOT_FOUND, str(error))
     assert isinstance(error, AhopError)
     return RefusedError(HTTPStatus.BAD_REQUEST, str(error))
-
-
-def bytes_of(snapshot: Snapshot) -> dict[str, int]:
-    """About how large one answer to one query is, and its pattern."""
-    return {
-        "answer": 2 * BYTES_A_NUMBER + snapshot.label_bytes,
-        "pattern": 2 * BYTES_A_NUMBER // 3 * snapshot.dimensions,
-    }
-
-
-def check_size(request: RecallRequest, snapshot: Snapshot, most: int) -> None:
-    """Refuse an answer that would be too large, before any work is done."""
-    k = min(request.k, len(snapshot))
-    of_columns = sum(snapshot.columns.columns[name].longest for name in request.columns)
-    sizes = bytes_of(snapshot)
-    each = sizes["answer"] + of_columns + (sizes["pattern"] if request.patterns else 0)
-    of_query = k * each + (300 * (BARS + 2) if request.explain else 0)
-    if len(request.queries) * of_query > most:
-        fit = max(0, most // of_query)
-        raise RefusedError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The answer would have about {len(request.queries) * of_query} bytes; it may have {most}.",
-            f"Send at most {fit} such queries at a time." if fit else "Ask for a smaller `k`, or without `patterns`.",
-        )
 
 
 def recall_words(
@@ -131,6 +107,8 @@ def link_words(
     """What a link answers, from the candidates of each query."""
     memory, count = snapshot.memory, len(found.indices)
     detector, available = memory.detector, len(snapshot) if rows is None else len(rows)
+    if not available:
+        return _no_links(count, memory.labels is not None) | {"version": snapshot.version}
     given = settings.unmatched
     share = share_unmatched(given, count, available, settings.one_to_one, detector is not None)
     found = cut(found, min(found.indices.shape[1], available))
@@ -149,6 +127,16 @@ def link_words(
     if memory.labels is not None:
         words["labels"] = [memory.labels[snapshot.row_of(each)] for each in words["ids"]]
     return words | {"version": snapshot.version}
+
+
+def _no_links(count: int, has_labels: bool) -> dict[str, Any]:
+    """Among no rows, every query is unmatched."""
+    none: dict[str, Any] = {name: [] for name in ("queries", "ids", "probability", *["labels"] * has_labels)}
+    return none | {
+        "unmatched": list(range(count)),
+        "unmatched_probability": [1.0] * count,
+        "unmatched_share": 1.0 if count else 0.0,
+    }
 
 
 def cut(found: Recall[Tensor], k: int) -> Recall[Tensor]:

@@ -168,7 +168,7 @@ class Worker:
                 self._answer(taken)
 
     def _take(self) -> list[tuple[Job, int]]:
-        """Jobs of one kind, and how many queries of each; as many as fit into a turn, at least one query."""
+        """Jobs of one kind, and how many queries of each; as many as fit into a turn, the first at least."""
         self._jobs = deque(job for job in self._jobs if not job.is_given_up)
         if not self._jobs:
             return []
@@ -176,7 +176,7 @@ class Worker:
         each = max(1e-9, first.cost.scale * first.cost.each * first.share)
         room = min(room, max(1, int((self._options.slice_seconds - first.overhead) / each)))
         if first.same is not None:
-            room = len(first.queries)  # what queries of one origin say is added: all of them at once
+            room = max(1, len(first.queries))  # what queries of one origin say is added: all of them at once
         others = deque[Job]()
         for job in self._jobs:
             if room > 0 and job.kind == first.kind:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol, final
@@ -366,5 +367,5 @@ def create(folder: Path, name: str, patterns: Tensor, metadata: Any) -> Collecti
 
 
 def _plain(values: Any) -> list[Any]:
-    """A column of a table as Python has its values; None where there is none."""
-    return [None if each != each else each for each in np.asarray(values).tolist()]
+    """A column of a table as Python has its values; None where there is none, or none that JSON has got."""
+    return [None if isinstance(each, float) and not isfinite(each) else each for each in np.asarray(values).tolist()]

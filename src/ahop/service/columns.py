@@ -1,6 +1,8 @@
 """What is known of each row, in memory, for filters."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from json.encoder import encode_basestring_ascii
 from math import isfinite
 from typing import Any, final
 
@@ -29,7 +31,7 @@ class Column:
         codes = (self._code_of.setdefault(_plain(each), len(self._code_of)) for each in values)
         self._codes: NDArray[np.int64] = np.fromiter(codes, np.int64, len(values))
         self.values = values
-        self.longest = max((len(str(each)) for each in self._code_of), default=0) + 8  # bytes in an answer, about
+        self.longest = longest(values)
 
     def allowed(self, wanted: object) -> NDArray[np.bool_]:
         """Which rows have one of these values."""
@@ -68,6 +70,15 @@ class Columns:
                 raise InvalidValueError(f"`where` names {name[:100]!r}; the columns are {sorted(self.columns)}.")
             mask &= self.columns[name].allowed(wanted)
         return torch.from_numpy(mask.nonzero()[0])
+
+
+def longest(values: Iterable[Any]) -> int:
+    """Bytes of the longest value in JSON, with what stands around it; a word in ASCII has up to twelve a character."""
+    words, others = set[str](), set[Any]()
+    for each in values:
+        (words if isinstance(each, str) else others).add(each)
+    sizes = (*(len(encode_basestring_ascii(each)) for each in words), *(len(json.dumps(each)) for each in others))
+    return max(sizes, default=0) + len(", ")
 
 
 def _plain(value: Any) -> Any:

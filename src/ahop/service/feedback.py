@@ -143,6 +143,12 @@ class Review:
                 kept["unknown"] = float(found.unknown[row])
             self._kept.append(kept)
 
-    def entries(self, count: int) -> list[dict[str, Any]]:
-        """The newest first."""
-        return list(self._kept)[::-1][:count]
+    def entries(self, count: int, most: int) -> list[dict[str, Any]]:
+        """The newest first; as many as have so many bytes in JSON."""
+        found, size = list[dict[str, Any]](), 0
+        for each in list(self._kept)[::-1][:count]:
+            size += len(json.dumps(each)) + len(", ")
+            if size > most:
+                break
+            found.append(each)
+        return found

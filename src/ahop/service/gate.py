@@ -4,7 +4,8 @@ import asyncio
 import logging
 import re
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, final
 from urllib.parse import urlsplit
@@ -15,10 +16,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ahop.errors import AhopError
 from ahop.service.answers import RefusedError, refused
+from ahop.service.batching import BusyError
 from ahop.service.keys import Key, is_loopback, key_of
 from ahop.service.logs import log
 from ahop.service.metrics import Metrics
-from ahop.service.options import Options
+from ahop.service.options import Limits, Options
 from ahop.service.pages import FILES
 from ahop.service.traces import Tracer
 
@@ -26,6 +28,8 @@ from ahop.service.traces import Tracer
 OPEN = frozenset({"/livez", "/readyz", *FILES})
 EVERYBODY = Key("anybody", "0" * 64, may_write=True)
 NAME = rb"[A-Za-z0-9_-]{1,64}"
+# Bytes of an answer that is given whoever reads or not: as many as a connection may hold before it counts as unread.
+SMALL_ANSWER = 2**14
 
 
 @dataclass
@@ -38,6 +42,7 @@ class Told:
     collection: str | None = None
     queries: int | None = None
     held_bytes: int = 0
+    answer_bytes: int = 0
 
 
 @dataclass
@@ -46,11 +51,23 @@ class Held:
 
     Attributes:
         bytes: of the bodies of those that are being answered.
+        answer_bytes: of the answers that are worked on.
+        unread: of each connection whose answer is not taken, how many bytes that are.
         is_draining: the service is about to end: it answers, closes connections after that, and is not ready for more.
     """
 
     bytes: int = 0
+    answer_bytes: int = 0
+    unread: dict[object, Callable[[], int]] = field(default_factory=dict)
     is_draining: bool = False
+
+    def reserve(self, told: Told, size: int, limits: Limits) -> None:
+        """Count an answer of so many bytes until it is written; refuse a large one while too many are not taken."""
+        unread = sum(each() for each in self.unread.values())
+        if size > SMALL_ANSWER and self.answer_bytes + unread + size > limits.unread_bytes:
+            raise BusyError(1)
+        self.answer_bytes += size
+        told.answer_bytes += size
 
 
 @final
@@ -103,6 +120,7 @@ class Gate:
             await failure.response()(scope, receive, answer)
         finally:
             self._held.bytes -= told.held_bytes
+            self._held.answer_bytes -= told.answer_bytes
             told.route = getattr(scope.get("route"), "path", "none")
             self._count(told, status, time.perf_counter() - started, headers)
 
@@ -128,7 +146,7 @@ class Gate:
         """A page of another place must not ask in the name of whoever has it open."""
         host = headers.get(b"host", b"").decode("latin-1")
         origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
+        if origin is not None and _place_of(origin.decode("latin-1")) != host:
             raise RefusedError(HTTPStatus.FORBIDDEN, "Pages of other places may not ask here.")
         if not self._options.keys and not is_loopback(_name_of(host)):
             raise RefusedError(
@@ -162,6 +180,14 @@ def on_every_answer(request: str) -> list[tuple[bytes, bytes]]:
 def told_of(request: Request) -> Told:
     found: Told = request.scope["state"]["told"]
     return found
+
+
+def _place_of(origin: str) -> str | None:
+    """The host and port in a header `Origin`; None where it is bent."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _name_of(host: str) -> str:

@@ -8,11 +8,12 @@ from starlette.responses import Response
 
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.service import request as asking
-from ahop.service.answers import check_size, cut, json_response, numbers_of
+from ahop.service.answers import cut, json_response, numbers_of
 from ahop.service.collection import Collection
-from ahop.service.reading import LARGE, Reading
+from ahop.service.reading import Reading
 from ahop.service.request import RecallRequest
-from ahop.service.shared import Shared
+from ahop.service.shared import LARGE, Shared
+from ahop.service.sizes import recall_bytes
 from ahop.service.snapshot import Snapshot
 
 REQUEST = ("inputs", "parameters", "id", "outputs")
@@ -66,7 +67,8 @@ class Inference:
         snapshot, known = collection.snapshot, self._outputs(collection)
         given, asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read(body, snapshot))
         wanted = _wanted(given.get("outputs"), list(known))
-        found, among = await self.reading.found(collection, snapshot, asked, request)
+        size = recall_bytes(asked, snapshot)
+        found, among = await self.reading.found(collection, snapshot, asked, request, size)
         found = cut(found, min(asked.k, len(snapshot) if among is None else len(among)))
         of_name = {"ids": numbers_of(snapshot, found.indices), "posterior": found.posterior.tolist()}
         if found.unknown is not None:
@@ -85,13 +87,12 @@ class Inference:
         return json_response(words | ({"id": str(given["id"])[:100]} if "id" in given else {}))
 
     def _read(self, body: bytes, snapshot: Snapshot) -> tuple[dict[str, Any], RecallRequest]:
-        given = asking.read_json(body, REQUEST)
+        given = asking.read_json(body, REQUEST, self.shared.most_values(snapshot))
         parameters = given.get("parameters") or {}
         if not isinstance(parameters, dict) or not set(parameters) <= {"k", "where"}:
             raise InvalidTypeError('`parameters` must be such as {"k": 3, "where": {...}}.')
         rows = _rows(given.get("inputs"), snapshot.dimensions)
         asked = asking.recall_request({**parameters, "queries": rows}, snapshot.dimensions, self.shared.limits)
-        check_size(asked, snapshot, self.shared.limits.answer_bytes)
         return given, asked
 
     def _outputs(self, collection: Collection) -> dict[str, str]:

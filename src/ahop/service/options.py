@@ -14,17 +14,21 @@ class Limits:
 
     Attributes:
         body_bytes: of a request.
+        body_values: numbers, words, lists and objects of a request, as they are counted before it is read; fewer where
+            the collection has no use for so many. Reading holds up all others: a million for about 60 ms.
         held_bytes: of the bodies of all requests that are being answered.
         header_bytes: of its first line and headers together.
         queries: of a request.
         answers: the largest `k`.
-        answer_bytes: of an answer, as they are estimated before it is worked on.
+        answer_bytes: of an answer, as they are counted before it is worked on: not less than are sent.
+        unread_bytes: of all answers that are worked on or not yet taken by who asked; small ones are always given.
         values: that a filter may name for a column.
         explained: queries of a request that asks for explanations.
         explaining: such requests at a time.
         header_seconds: to send the headers, from the connection or the last answer on.
         body_seconds: to send the body.
         answer_seconds: to be answered.
+        write_seconds: to take the answer.
         connections: open at a time; if there are more, those are closed first that have not asked anything yet.
         waiting: requests in the queue.
         wait_seconds: a request that would wait longer than this, and twice its own work, is told to come back.
@@ -35,17 +39,20 @@ class Limits:
     """
 
     body_bytes: int = 8 * MIB
+    body_values: int = 2**20
     held_bytes: int = 256 * MIB
     header_bytes: int = 16 * 2**10
     queries: int = 1024
     answers: int = 1000
     answer_bytes: int = 4 * MIB
+    unread_bytes: int = 64 * MIB
     values: int = 10_000
     explained: int = 16
     explaining: int = 4
     header_seconds: float = 10.0
     body_seconds: float = 10.0
     answer_seconds: float = 30.0
+    write_seconds: float = 30.0
     connections: int = 1024
     waiting: int = 256
     wait_seconds: float = 0.02

@@ -1,4 +1,4 @@
-"""Connections that send too slowly are closed, so that they harm nobody."""
+"""Connections that send or read too slowly are closed, so that they harm nobody."""
 
 import asyncio
 import json
@@ -8,20 +8,24 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ahop.service.gate import SMALL_ANSWER, Held
 from ahop.service.options import Limits
 
 # Seconds that a connection which has not asked yet is left, when the service ends.
 GRACE = 1.0
 
 
-def protocol_of(limits: Limits, refusal: Callable[[bytes], bytes | None] = lambda _: None) -> type[H11Protocol]:
+def protocol_of(
+    limits: Limits, held: Held, refusal: Callable[[bytes], bytes | None] = lambda _: None
+) -> type[H11Protocol]:
     """HTTP/1.1 of uvicorn with a clock on each connection.
 
     Headers must be whole `header_seconds` after the connection or the last answer; a request must be over when all
-    its parts have had their time. Where too many connections are open, the one that has waited longest for its first
-    headers makes room.
+    its parts have had their time, and its answer be taken `write_seconds` after it was written. Where too many
+    connections are open, the one that has waited longest for its first headers makes room.
 
     Args:
+        held: is told of connections whose answers are not taken.
         refusal: what answers a request that came in one piece and is not let in; None lets it in.
     """
     longest = limits.body_seconds + limits.answer_seconds + limits.header_seconds
@@ -32,6 +36,7 @@ def protocol_of(limits: Limits, refusal: Callable[[bytes], bytes | None] = lambd
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            transport.set_write_buffer_limits(SMALL_ANSWER)
             self._wait()
             if len(self.connections) > limits.connections:
                 next(iter(idle)).transport.abort()  # maybe this one
@@ -39,7 +44,18 @@ def protocol_of(limits: Limits, refusal: Callable[[bytes], bytes | None] = lambd
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop()
             idle.pop(self, None)
+            held.unread.pop(self, None)
             super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            held.unread[self] = self.transport.get_write_buffer_size
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            held.unread.pop(self, None)
+            if self.cycle is not None and self.cycle.response_complete:
+                self._wait()
 
         def data_received(self, data: bytes) -> None:
             before = self.cycle
@@ -55,10 +71,13 @@ def protocol_of(limits: Limits, refusal: Callable[[bytes], bytes | None] = lambd
 
         def on_response_complete(self) -> None:
             super().on_response_complete()  # which may begin with the next request, if that is here already
-            if self.cycle.response_complete:
-                self._wait()
-            else:
+            if not self.cycle.response_complete:
                 self._start(longest)
+            elif self.flow.write_paused:
+                self._unset_keepalive_if_required()
+                self._start(limits.write_seconds)
+            else:
+                self._wait()
 
         def shutdown(self) -> None:
             asked: Any = self.cycle

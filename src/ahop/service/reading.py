@@ -10,27 +10,20 @@ from torch import Tensor
 from ahop.errors import InvalidValueError
 from ahop.recaller import Recall
 from ahop.service import request as asking
-from ahop.service.answers import (
-    RefusedError,
-    bytes_of,
-    check_size,
-    json_response,
-    link_words,
-    numbers_of,
-    recall_words,
-)
+from ahop.service.answers import RefusedError, json_response, link_words, numbers_of, recall_words
 from ahop.service.arrow import STREAM, read_arrow, write_arrow
 from ahop.service.batching import BusyError
 from ahop.service.collection import Collection
 from ahop.service.gate import told_of
 from ahop.service.metrics import CONTENT_TYPE
 from ahop.service.request import LinkSettings, RecallRequest
-from ahop.service.shared import Shared
+from ahop.service.shared import LARGE, Shared
+from ahop.service.sizes import bytes_of, check_size, link_bytes, recall_bytes
 from ahop.service.snapshot import Snapshot
 from ahop.service.watched import report_words
 
-# Bodies of more bytes are read, and answers of more numbers are written, beside the thread that listens.
-LARGE = 2**17
+# Answers of more numbers are written beside the thread that listens.
+LARGE_ANSWER = 2**13
 # Stored patterns that are considered for each query that is linked.
 CANDIDATES = 64
 
@@ -62,7 +55,7 @@ class Reading:
                 "version": each.snapshot.version,
                 "dimensions": each.snapshot.dimensions,
             }
-            for name, each in self.shared.collections.items()
+            for name, each in list(self.shared.collections.items())  # another thread may add one meanwhile
             if key.opens(name)
         ]
         return json_response({"collections": found})
@@ -100,7 +93,7 @@ class Reading:
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
         asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(request, body, snapshot))
-        found, rows = await self.found(collection, snapshot, asked, request)
+        found, rows = await self.found(collection, snapshot, asked, request, recall_bytes(asked, snapshot))
         size = found.indices.numel() * (snapshot.dimensions if asked.patterns else 1)
         is_arrow = STREAM in request.headers.get("accept", "")
 
@@ -109,7 +102,7 @@ class Reading:
             return Response(write_arrow(words), media_type=STREAM) if is_arrow else json_response(words)
 
         if not asked.explain:
-            return await self.shared.maybe_beside(size > LARGE // 16, written)
+            return await self.shared.maybe_beside(size > LARGE_ANSWER, written)
         if self._explaining >= self.shared.limits.explaining:
             raise BusyError(1)
         self._explaining += 1
@@ -123,15 +116,17 @@ class Reading:
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
         asked, settings = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
-        found, rows = await self.found(collection, snapshot, asked, request)
+        found, rows = await self.found(collection, snapshot, asked, request, link_bytes(asked, snapshot))
         words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, settings))
         return json_response(words)
 
     async def found(
-        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request
+        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request, size: int
     ) -> tuple[Recall[Tensor], Tensor | None]:
-        """What is answered, and the rows among which it was looked for; None for all."""
+        """What is answered, in `size` bytes, and the rows among which it was looked for; None for all."""
         told, name = told_of(request), collection.name
+        check_size(size, len(asked.queries), self.shared.limits.answer_bytes)
+        self.shared.held.reserve(told, size, self.shared.limits)
         told.queries = len(asked.queries)
         filter_name, rows = snapshot.rows(asked.where, told.key.where)
         found = await self.shared.answered(collection, snapshot, asked, filter_name, rows)
@@ -163,7 +158,7 @@ class Reading:
                 "No answers are kept for review: that would keep queries too.",
                 "Start the service with `--review 100` to keep the last hundred in memory.",
             )
-        return json_response({"review": kept.entries(100)})
+        return json_response({"review": kept.entries(100, self.shared.limits.answer_bytes)})
 
     async def watch(self, name: str, request: Request) -> Response:
         """What the last queries show: how many answers are right, and what has moved since the fit."""
@@ -187,14 +182,14 @@ class Reading:
         key = told_of(request).key
         if key.collections is not None or key.where is not None:
             raise RefusedError(HTTPStatus.FORBIDDEN, "This key is for some collections; counters are of all.")
-        for name, each in self.shared.collections.items():
+        for name, each in list(self.shared.collections.items()):
             snapshot = each.snapshot
             facts = await self.shared.write(each.facts)
             self.shared.metrics.state(name, snapshot.version, len(snapshot), len(self.shared.feedback[name]), facts)
         return Response(self.shared.metrics.text(), media_type=CONTENT_TYPE)
 
     def _read_link(self, body: bytes, snapshot: Snapshot) -> tuple[RecallRequest, LinkSettings]:
-        fields = asking.read_json(body, asking.LINK)
+        fields = asking.read_json(body, asking.LINK, self.shared.most_values(snapshot))
         of_recall = {each: value for each, value in fields.items() if each in asking.RECALL}
         asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, self.shared.limits)
         return asked, asking.link_settings(fields)
@@ -204,9 +199,9 @@ class Reading:
         if request.headers.get("content-type", "").split(";")[0].strip().lower() == STREAM:
             body, queries = read_arrow(body, snapshot.dimensions, limits.queries)
         known = [each for each in asking.RECALL if queries is None or each != "queries"]
-        asked = asking.recall_request(asking.read_json(body, known), snapshot.dimensions, limits, queries)
+        fields = asking.read_json(body, known, self.shared.most_values(snapshot))
+        asked = asking.recall_request(fields, snapshot.dimensions, limits, queries)
         for each in asked.columns:
             if each not in snapshot.columns.columns:
                 raise InvalidValueError(f"`columns` may name {sorted(snapshot.columns.columns)}; got {each[:100]!r}.")
-        check_size(asked, snapshot, limits.answer_bytes)
         return asked

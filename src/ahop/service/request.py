@@ -29,6 +29,14 @@ POLICY = ("accept_from", "unknown_from", "set_from")
 LARGEST = float(np.finfo(np.float32).max)
 # Lists and objects of a body: ten thousand rows have as many. A body of millions would hold up all others for seconds.
 MOST_LISTS = 50_000
+# Numbers of rows in a request.
+MOST_IDS = 10_000
+# Values of a row beside its numbers: the list itself, a group, an id; and commas within words, which count as values.
+BESIDE = 8
+
+
+class TooLargeError(ShapeError):
+    """More was sent than there is use for."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +74,33 @@ class LinkSettings:
     unmatched: float | None = None
 
 
-def read_json(body: bytes, known: Sequence[str]) -> dict[str, Any]:
-    """An object that has none but the known fields."""
-    if body.count(b"[") + body.count(b"{") > MOST_LISTS:
-        raise ShapeError(f"The body may have {MOST_LISTS} lists and objects; got more. Send fewer rows at a time.")
+def most_values(limits: Limits, dimensions: int, columns: int, rows: int | None = None) -> int:
+    """So many values can be of use in a request: rows, and for each column its entries or those of a filter."""
+    of_rows = (limits.queries if rows is None else rows) * (dimensions + BESIDE)
+    return min(limits.body_values, of_rows + columns * limits.values)
+
+
+def check_values(body: bytes, most: int) -> None:
+    """Refuse a body of too many values before it is read, which would hold up all others.
+
+    A value follows a comma, or is the first of its list or object: these are counted, also within words.
+    """
+    if len(body) <= min(most, MOST_LISTS):
+        return
+    written = np.frombuffer(body, np.uint8)
+    commas, lists, objects = (int(np.count_nonzero(written == ord(each))) for each in ",[{")
+    if lists + objects > MOST_LISTS:
+        raise TooLargeError(f"The body may have {MOST_LISTS} lists and objects; got more. Send fewer rows at a time.")
+    if commas + lists + objects > most:
+        raise TooLargeError(
+            f"The body may have {most} values, as many as there is use for here; got about {commas + lists + objects}. "
+            "Send fewer rows at a time."
+        )
+
+
+def read_json(body: bytes, known: Sequence[str], most: int = Limits.body_values) -> dict[str, Any]:
+    """An object that has none but the known fields, and so many values at most."""
+    check_values(body, most)
     try:
         asked = parse_json(body, parse_constant=_refuse_constant)
     except ValueError as error:
@@ -117,6 +148,8 @@ def read_metadata(value: Any) -> dict[str, list[Any]]:
         return {}
     if not isinstance(value, dict) or not all(isinstance(each, list) for each in value.values()):
         raise InvalidTypeError("`metadata` must be columns, each a list with one entry for each pattern.")
+    if any(isinstance(each, float) and not isfinite(each) for each in chain.from_iterable(value.values())):
+        raise InvalidValueError("`metadata` must have finite numbers, or null where nothing is known; got infinity.")
     return value
 
 
@@ -167,7 +200,7 @@ def read_groups(value: Any, count: int) -> list[str] | None:
     return None if found is None else [str(each) for each in found]
 
 
-def read_ids(value: Any, count: int | None = None, most: int = 10_000) -> list[int]:
+def read_ids(value: Any, count: int | None = None, most: int = MOST_IDS) -> list[int]:
     """Whole numbers of rows."""
     is_listed = isinstance(value, list) and all(type(each) is int and 0 <= each < 2**63 for each in value)
     if not is_listed or (count is not None and len(value) != count):

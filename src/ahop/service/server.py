@@ -112,7 +112,7 @@ def _serve(listening: socket.socket, paths: Mapping[str, str], options: Options)
     limits = options.limits
     config = uvicorn.Config(
         app,
-        http=protocol_of(limits, app.state.shared.shedder.answer),
+        http=protocol_of(limits, app.state.shared.held, app.state.shared.shedder.answer),
         ws="none",
         loop="asyncio",
         log_config=None,

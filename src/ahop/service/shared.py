@@ -21,7 +21,7 @@ from ahop.service.keys import Key
 from ahop.service.metrics import Metrics
 from ahop.service.options import Options
 from ahop.service.refit import Refits
-from ahop.service.request import RecallRequest
+from ahop.service.request import RecallRequest, most_values
 from ahop.service.shedding import LoadShedder
 from ahop.service.snapshot import Snapshot
 from ahop.service.traces import tracer_of_environment
@@ -31,6 +31,8 @@ from ahop.service.watched import Watched
 Result = TypeVar("Result")
 # Turns that queries of one origin may take.
 TURNS = 20
+# Bodies of more bytes are read beside the thread that listens.
+LARGE = 2**17
 
 
 @final
@@ -141,6 +143,15 @@ class Shared:
             return future.result()
         finally:
             job.is_given_up = True
+
+    async def read(self, request: Request, work: Callable[[bytes], Result]) -> Result:
+        """What is made of the body of a request; of a large one, beside the thread that listens."""
+        body = await self.body(request)
+        return await self.maybe_beside(len(body) > LARGE, lambda: work(body))
+
+    def most_values(self, snapshot: Snapshot, rows: int | None = None) -> int:
+        """Values of a body that a collection has use for."""
+        return most_values(self.limits, snapshot.dimensions, len(snapshot.columns.columns), rows)
 
     async def maybe_beside(self, is_large: bool, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._beside, work) if is_large else work()

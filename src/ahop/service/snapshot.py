@@ -19,7 +19,7 @@ from ahop.memory import AssociativeMemory
 from ahop.ranking import posterior_of
 from ahop.recaller import Recall, labels_at
 from ahop.scoring import rank, rank_together, settled, without_floor
-from ahop.service.columns import Columns
+from ahop.service.columns import Columns, longest
 
 # Through an index only so many of its candidates are answered: the last of them are not sure to be the next best.
 SHARE = 0.25
@@ -52,7 +52,9 @@ class Snapshot:
         if memory.labels is not None and "label" not in known:
             known["label"] = memory.labels.tolist()
         self.columns = Columns(known, len(ids))
-        self.label_bytes = max((len(str(each)) for each in known.get("label", ())), default=0)
+        # In an answer: of the longest label, and of the longest name of a dimension.
+        self.label_bytes = 0 if memory.labels is None else self.columns.columns["label"].longest
+        self.name_bytes = longest(memory.dimensions or ["dimension 00000000"])
         keep_packed(memory.patterns)
         keep_derived(memory.patterns)
         # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.

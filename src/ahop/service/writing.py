@@ -2,10 +2,11 @@
 
 import re
 from http import HTTPStatus
-from typing import final
+from typing import Any, final
 
 from fastapi import Request
 from starlette.responses import Response
+from torch import Tensor
 
 from ahop.errors import ConflictError, InvalidTypeError, InvalidValueError
 from ahop.service import request as asking
@@ -13,6 +14,7 @@ from ahop.service.answers import RefusedError, json_response
 from ahop.service.collection import NAME, create
 from ahop.service.gate import told_of
 from ahop.service.shared import Shared
+from ahop.service.snapshot import Snapshot
 
 
 @final
@@ -35,13 +37,7 @@ class Writing:
             raise InvalidValueError("The name must be of letters, digits, `_`, `.` and `-`, and not begin with a dot.")
         if len(shared.collections) >= shared.limits.collections:
             raise ConflictError(f"There are {len(shared.collections)} collections already, as many as there may be.")
-        asked = asking.read_json(await shared.body(request), asking.CREATE)
-        given = asked.get("patterns")
-        first = given[0] if isinstance(given, list) and given else None
-        if not isinstance(first, list) or not first:
-            raise InvalidTypeError("`patterns` must be a list of rows, each a list of numbers; at least one of each.")
-        patterns = asking.read_rows("patterns", given, len(first), shared.limits.queries)
-        metadata = asking.read_metadata(asked.get("metadata"))
+        patterns, metadata = await shared.read(request, self._read_created)
         if name in shared.collections:
             raise ConflictError(f"There is a collection {name!r} already. Choose another name, or add patterns to it.")
         made = await shared.write(lambda: shared.open(create(folder, name, patterns, metadata)))
@@ -57,29 +53,26 @@ class Writing:
     async def add(self, name: str, request: Request) -> Response:
         """Store more patterns."""
         collection = self.shared.collection(name, request, writes=True)
-        asked = asking.read_json(await self.shared.body(request), asking.ADD)
-        patterns = asking.read_rows(
-            "patterns", asked.get("patterns"), collection.snapshot.dimensions, self.shared.limits.queries
+        patterns, ids, metadata = await self.shared.read(
+            request, lambda body: self._read_added(body, collection.snapshot)
         )
-        ids = None if asked.get("ids") is None else asking.read_ids(asked["ids"], len(patterns))
-        metadata = asking.read_metadata(asked.get("metadata"))
         snapshot, numbers = await self.shared.write(lambda: collection.add(patterns, ids, metadata))
         return json_response({"ids": numbers, "version": snapshot.version}, HTTPStatus.CREATED)
 
     async def delete(self, name: str, request: Request) -> Response:
         """Forget patterns."""
         collection = self.shared.collection(name, request, writes=True)
-        ids = asking.read_ids(asking.read_json(await self.shared.body(request), asking.DELETE).get("ids"))
+        most = asking.most_values(self.shared.limits, 0, 0, asking.MOST_IDS)
+        asked = await self.shared.read(request, lambda body: asking.read_json(body, asking.DELETE, most))
+        ids = asking.read_ids(asked.get("ids"))
         snapshot = await self.shared.write(lambda: collection.remove(ids))
         return json_response({"version": snapshot.version})
 
     async def pairs(self, name: str, request: Request) -> Response:
         """Feedback: which row each of these queries came from. It is kept for the next fit."""
         collection = self.shared.collection(name, request, writes=True)
-        asked, snapshot = asking.read_json(await self.shared.body(request), asking.PAIRS), collection.snapshot
-        queries = asking.read_rows("queries", asked.get("queries"), snapshot.dimensions, self.shared.limits.queries)
-        ids = asking.read_ids(asked.get("ids"), len(queries))
-        groups = asking.read_groups(asked.get("groups"), len(queries))
+        snapshot = collection.snapshot
+        queries, ids, groups = await self.shared.read(request, lambda body: self._read_pairs(body, snapshot))
         strange = [number for number in ids if snapshot.row_of(number) is None]
         if strange:
             raise InvalidValueError(f"`ids` must be numbers of stored rows; {strange[0]} is none of them.")
@@ -89,13 +82,7 @@ class Writing:
     async def fit(self, name: str, request: Request) -> Response:
         """Learn anew, in the background, from the pairs that are kept and from queries whose origins nobody knows."""
         collection = self.shared.collection(name, request, writes=True)
-        asked = asking.read_json(await self.shared.body(request) or b"{}", asking.FIT)
-        queries, similarity = None, asked.get("similarity")
-        if asked.get("queries") is not None:
-            most = self.shared.limits.pairs
-            queries = asking.read_rows("queries", asked["queries"], collection.snapshot.dimensions, most)
-        if similarity is not None and not isinstance(similarity, str):
-            raise InvalidTypeError(f"`similarity` must be a word; got {asking.kind_of(similarity)}.")
+        queries, similarity = await self.shared.read(request, lambda body: self._read_fit(body, collection.snapshot))
         pairs = self.shared.feedback[name].pairs()
         job = await self.shared.write(lambda: self.shared.refits.start(collection, pairs, queries, similarity))
         return json_response(job.facts(), HTTPStatus.ACCEPTED)
@@ -112,3 +99,34 @@ class Writing:
         collection = self.shared.collection(name, request, writes=True)
         snapshot = await self.shared.write(collection.refresh)
         return json_response({"version": snapshot.version, "patterns": len(snapshot)})
+
+    def _read_created(self, body: bytes) -> tuple[Tensor, dict[str, list[Any]]]:
+        asked = asking.read_json(body, asking.CREATE, self.shared.limits.body_values)
+        given = asked.get("patterns")
+        first = given[0] if isinstance(given, list) and given else None
+        if not isinstance(first, list) or not first:
+            raise InvalidTypeError("`patterns` must be a list of rows, each a list of numbers; at least one of each.")
+        patterns = asking.read_rows("patterns", given, len(first), self.shared.limits.queries)
+        return patterns, asking.read_metadata(asked.get("metadata"))
+
+    def _read_added(self, body: bytes, snapshot: Snapshot) -> tuple[Tensor, list[int] | None, dict[str, list[Any]]]:
+        asked = asking.read_json(body, asking.ADD, self.shared.most_values(snapshot))
+        patterns = asking.read_rows("patterns", asked.get("patterns"), snapshot.dimensions, self.shared.limits.queries)
+        ids = None if asked.get("ids") is None else asking.read_ids(asked["ids"], len(patterns))
+        return patterns, ids, asking.read_metadata(asked.get("metadata"))
+
+    def _read_pairs(self, body: bytes, snapshot: Snapshot) -> tuple[Tensor, list[int], list[str] | None]:
+        asked = asking.read_json(body, asking.PAIRS, self.shared.most_values(snapshot))
+        queries = asking.read_rows("queries", asked.get("queries"), snapshot.dimensions, self.shared.limits.queries)
+        ids = asking.read_ids(asked.get("ids"), len(queries))
+        return queries, ids, asking.read_groups(asked.get("groups"), len(queries))
+
+    def _read_fit(self, body: bytes, snapshot: Snapshot) -> tuple[Tensor | None, str | None]:
+        most = self.shared.limits.pairs
+        asked = asking.read_json(body or b"{}", asking.FIT, self.shared.most_values(snapshot, most))
+        queries, similarity = None, asked.get("similarity")
+        if asked.get("queries") is not None:
+            queries = asking.read_rows("queries", asked["queries"], snapshot.dimensions, most)
+        if similarity is not None and not isinstance(similarity, str):
+            raise InvalidTypeError(f"`similarity` must be a word; got {asking.kind_of(similarity)}.")
+        return queries, similarity
