@@ -152,7 +152,7 @@ def _pairs(folder: Path) -> Look:
     log.add(queries, list(range(PAIRS)), [f"phone {each}" for each in range(PAIRS)])
 
     def look() -> str:
-        found, ids, groups = Feedback(folder, DIMENSIONS, Limits()).pairs()
+        found, ids, groups, _ = Feedback(folder, DIMENSIONS, Limits()).pairs()
         # A damaged line is left out, which the log says; a damaged end of a line takes the next one with it.
         if len(ids) < PAIRS - 2 or groups != [f"phone {each}" for each in ids] or not torch.equal(found, queries[ids]):
             return WRONG

@@ -123,7 +123,7 @@ class PairsSubject(Subject):
         return lambda number: log.add(_rows([number], number), [number], None)
 
     def is_in(self, folder: Path, numbers: Iterable[int]) -> list[int]:
-        queries, ids, _ = self._log(folder).pairs()
+        queries, ids, *_ = self._log(folder).pairs()
         found = list(zip(ids, queries.tolist(), strict=True))
         return [each for each in numbers if found == self._state(each)]
 

@@ -50,7 +50,7 @@ def test_a_damaged_pair_is_left_out(tmp_path: Path) -> None:
     whole = (tmp_path / FILE).read_bytes()
     for place in range(len(whole)):
         (tmp_path / FILE).write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        queries, ids, groups = told(tmp_path).pairs()
+        queries, ids, groups, _ = told(tmp_path).pairs()
         assert 1 <= len(ids) <= 3
         assert groups is None
         assert torch.equal(queries.nan_to_num(-1), torch.cat([query(each) for each in ids]).nan_to_num(-1))

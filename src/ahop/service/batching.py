@@ -27,8 +27,8 @@ NEWEST = 0.2
 class BusyError(UnavailableError):
     """Too many are waiting."""
 
-    def __init__(self, seconds: int) -> None:
-        super().__init__("Too many requests are waiting.")
+    def __init__(self, seconds: int, words: str = "Too many requests are waiting.") -> None:
+        super().__init__(words)
         self.seconds = seconds
 
 

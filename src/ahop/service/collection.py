@@ -357,6 +357,11 @@ class Collection:
             return self.source.facts()
 
 
+def created(folder: Path) -> dict[str, Path]:
+    """The stores that were created in a folder, by the names of their collections."""
+    return {path.name.removesuffix(ENDING): path for path in sorted(folder.glob(f"*{ENDING}"))}
+
+
 def create(folder: Path, name: str, patterns: Tensor, metadata: Any) -> Collection:
     """A new store, whose model is the Euclidean distance until something is learned."""
     path = folder / f"{name}{ENDING}"

@@ -5,6 +5,7 @@ import logging
 import os
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias, final
@@ -22,8 +23,10 @@ from ahop.service.request import read_rows
 
 FILE = "pairs.jsonl"
 
-# A query, the number of the row that it came from, and its group.
-Pair: TypeAlias = tuple[list[float | None], int, str | None]
+# A query, the number of the row that it came from, its group, and a digest of the pattern that this row had. Lines that
+# were written before there were digests have none.
+Pair: TypeAlias = tuple[list[float | None], int, str | None, str | None]
+FIELDS = ("query", "id", "group", "pattern")
 
 
 @final
@@ -44,11 +47,14 @@ class Feedback:
     def __len__(self) -> int:
         return len(self._pairs)
 
-    def add(self, queries: Tensor, ids: list[int], groups: list[str] | None) -> None:
-        """Keep pairs: each query came from the row of this number."""
+    def add(
+        self, queries: Tensor, ids: list[int], groups: list[str] | None, patterns: Sequence[str] | None = None
+    ) -> None:
+        """Keep pairs: each query came from the row of this number, whose pattern has this digest."""
         numbers = [[None if each != each else each for each in row] for row in queries.tolist()]
         named: list[str | None] = [None] * len(ids) if groups is None else list(groups)
-        new: list[Pair] = list(zip(numbers, ids, named, strict=True))
+        digests: list[str | None] = [None] * len(ids) if patterns is None else list(patterns)
+        new: list[Pair] = list(zip(numbers, ids, named, digests, strict=True))
         with self._lock:
             if self._file is not None:
                 _append(self._file, "".join(map(_line, new)))
@@ -59,15 +65,16 @@ class Feedback:
                     beside.write_text("".join(map(_line, self._pairs)), "ascii")
                 self._lines = len(self._pairs)
 
-    def pairs(self) -> tuple[Tensor, list[int], list[str] | None]:
-        """Queries, numbers of their rows, and their groups if all have one."""
+    def pairs(self) -> tuple[Tensor, list[int], list[str] | None, list[str | None]]:
+        """Queries, numbers of their rows, their groups if all have one, and digests of their patterns."""
         with self._lock:
             kept = list(self._pairs)
         numbers = torch.tensor(
-            [[float("nan") if each is None else each for each in query] for query, _, _ in kept], dtype=torch.float32
+            [[float("nan") if each is None else each for each in query] for query, *_ in kept], dtype=torch.float32
         ).reshape(len(kept), self._dimensions)
-        groups = [group for _, _, group in kept if group is not None]
-        return numbers, [number for _, number, _ in kept], groups if kept and len(groups) == len(kept) else None
+        ids, digests = [number for _, number, _, _ in kept], [pattern for *_, pattern in kept]
+        groups = [group for _, _, group, _ in kept if group is not None]
+        return numbers, ids, groups if kept and len(groups) == len(kept) else None, digests
 
     def _read(self) -> None:
         if self._file is None or not self._file.exists():
@@ -88,7 +95,7 @@ class Feedback:
         """None if the line was cut off or damaged, or is of another collection."""
         try:
             found = parse_json(line)
-            pair = found["query"], found["id"], found["group"]
+            pair = found["query"], found["id"], found["group"], found.get("pattern")
             read_rows("query", [found["query"]], self._dimensions, 1)
         except (ValueError, KeyError, TypeError, AhopError):
             return None
@@ -96,7 +103,8 @@ class Feedback:
 
 
 def _line(pair: Pair) -> str:
-    words = json.dumps(dict(zip(("query", "id", "group"), pair, strict=True)))
+    fields = dict(zip(FIELDS, pair, strict=True))
+    words = json.dumps({name: value for name, value in fields.items() if name != "pattern" or value is not None})
     return f'{words[:-1]}, "checksum": "{digest(words.encode())[:16]}"}}\n'
 
 

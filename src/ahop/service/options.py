@@ -1,6 +1,6 @@
 """What a service allows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ahop.service.keys import Key
@@ -34,6 +34,7 @@ class Limits:
         wait_seconds: a request that would wait longer than this, and twice its own work, is told to come back.
         work_seconds: that the queries of one request may take.
         pairs: of feedback that are kept; the oldest go first.
+        fits: that run at a time, with those of other services of the same user on this machine.
         fit_seconds: that a refit may take.
         collections: that there may be, with those that requests create.
     """
@@ -58,8 +59,18 @@ class Limits:
     wait_seconds: float = 0.02
     work_seconds: float = 20.0
     pairs: int = 10_000
+    fits: int = 2
     fit_seconds: float = 3600.0
     collections: int = 100
+
+    def shared_by(self, count: int) -> "Limits":
+        """The share of each of several processes in what all of them may hold."""
+        return replace(
+            self,
+            connections=max(1, self.connections // count),
+            held_bytes=max(self.body_bytes, self.held_bytes // count),
+            unread_bytes=max(self.answer_bytes, self.unread_bytes // count),
+        )
 
 
 @dataclass(frozen=True)

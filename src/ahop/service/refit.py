@@ -7,12 +7,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, final
 from uuid import uuid4
 
 import torch
+from filelock import FileLock
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -20,12 +22,17 @@ from ahop.errors import AhopError, ConflictError, InvalidValueError
 from ahop.saving.archive import write_tensors
 from ahop.saving.load import load as read_memory
 from ahop.saving.load import model_from_bytes, model_to_bytes
+from ahop.service.batching import BusyError
 from ahop.service.collection import Collection
 from ahop.service.logs import log
+from ahop.service.slots import Slots
+from ahop.service.snapshot import Snapshot
 
 MEMORY, GIVEN, SETTINGS, MODEL, RESULT = "memory.ahop", "given.safetensors", "settings.json", "model.bin", "result.json"
 # Jobs whose outcome is remembered.
 REMEMBERED = 16
+# When to ask again where too many run: a fit takes seconds to minutes.
+RETRY_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,7 @@ class Refit:
 
     Attributes:
         state: "running", "done" or "failed".
+        left_out: pairs that were not learned from, as their patterns are gone.
         version: of the model that it made.
         report: what the fit found, in words.
         error: why it failed.
@@ -44,6 +52,7 @@ class Refit:
     state: str
     pairs: int
     queries: int
+    left_out: int = 0
     seconds: float = 0.0
     version: int | None = None
     report: str | None = None
@@ -55,17 +64,24 @@ class Refit:
 
 @final
 class Refits:
-    """The jobs of a service, one at a time for each collection."""
+    """The jobs of a service, one at a time for each collection.
 
-    def __init__(self, seconds: float) -> None:
+    Args:
+        seconds: that one may take.
+        count: how many run at a time, with those of other services of this user.
+    """
+
+    def __init__(self, seconds: float, count: int = 2) -> None:
         self._seconds, self._lock = seconds, threading.Lock()
+        self._count, self._slots = count, Slots("fit", count)
         self._jobs: dict[str, Refit] = {}
         self._running: dict[str, subprocess.Popen[bytes] | None] = {}
         self._ends = False
 
     def of(self, collection: str) -> list[Refit]:
         """The newest last."""
-        return [job for job in self._jobs.values() if job.collection == collection]
+        with self._lock:
+            return [job for job in self._jobs.values() if job.collection == collection]
 
     def start(
         self,
@@ -73,14 +89,20 @@ class Refits:
         pairs: tuple[Tensor, list[int], list[str] | None],
         queries: Tensor | None,
         similarity: str | None,
+        patterns: Sequence[str | None] | None = None,
     ) -> Refit:
-        """Learn from pairs (queries, numbers of rows, groups), from queries whose origins nobody knows, or both."""
-        snapshot = collection.snapshot
+        """Learn from pairs (queries, numbers of rows, groups), from queries whose origins nobody knows, or both.
+
+        Args:
+            patterns: digests of the patterns that the pairs were given for; pairs of others are left out.
+        """
+        snapshot = collection.snapshot  # all that is learned from is of this state
         copies, numbers, groups = pairs
-        found = [(place, snapshot.row_of(number)) for place, number in enumerate(numbers)]
-        known = [(place, row) for place, row in found if row is not None]  # others were removed since
+        known = _known(snapshot, numbers, [None] * len(numbers) if patterns is None else patterns)
+        left_out = len(numbers) - len(known)
         if not known and (queries is None or not len(queries)):
-            raise InvalidValueError("There is nothing to learn from: POST pairs first, or send `queries`.")
+            gone = f" {left_out} pair(s) were told of patterns that are gone." if left_out else ""
+            raise InvalidValueError(f"There is nothing to learn from: POST pairs first, or send `queries`.{gone}")
         places = [place for place, _ in known]
         given = {"origins": torch.tensor([row for _, row in known], dtype=torch.long), "copies": copies[places]}
         if queries is not None:
@@ -89,13 +111,19 @@ class Refits:
             "similarity": similarity,
             "groups": None if groups is None or queries is not None else [groups[place] for place in places],
         }
-        job = Refit(uuid4().hex[:12], collection.name, "running", len(known), 0 if queries is None else len(queries))
+        count = 0 if queries is None else len(queries)
+        job = Refit(uuid4().hex[:12], collection.name, "running", len(known), count, left_out)
         with self._lock:
             if collection.name in self._running or self._ends:
                 raise ConflictError("A fit of this collection is running. Ask again when it has ended.")
+            slot = self._slots.take()
+            if slot is None:
+                words = f"{self._count} fits are running on this machine, as many as there may be at a time."
+                raise BusyError(RETRY_SECONDS, words)
             self._running[collection.name] = None
             self._keep(job)
-        threading.Thread(target=self._run, args=(job, collection, given, settings), daemon=True).start()
+        work = (job, collection, snapshot, given, settings, slot)
+        threading.Thread(target=self._run, args=work, daemon=True).start()
         return job
 
     def close(self) -> None:
@@ -106,12 +134,20 @@ class Refits:
                 if process is not None:
                     process.kill()
 
-    def _run(self, job: Refit, collection: Collection, given: dict[str, Tensor], settings: dict[str, Any]) -> None:
+    def _run(
+        self,
+        job: Refit,
+        collection: Collection,
+        snapshot: Snapshot,
+        given: dict[str, Tensor],
+        settings: dict[str, Any],
+        slot: FileLock,
+    ) -> None:
         started = time.monotonic()
         try:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
-                collection.snapshot.memory.save(folder / MEMORY)
+                snapshot.memory.save(folder / MEMORY)
                 write_tensors(folder / GIVEN, {key: value.contiguous() for key, value in given.items()})
                 (folder / SETTINGS).write_text(json.dumps(settings), "ascii")
                 report = self._wait(collection.name, folder)
@@ -121,12 +157,14 @@ class Refits:
         except Exception as error:  # whatever it is, the job has ended
             ended = replace(job, state="failed", error=str(error)[:1000])
         finally:
+            slot.release()
             with self._lock:
                 self._running.pop(collection.name, None)
         seconds = round(time.monotonic() - started, 3)
         with self._lock:
             self._keep(replace(ended, seconds=seconds))
-        log("fit", collection=collection.name, job=job.job, state=ended.state, version=ended.version, seconds=seconds)
+        told: dict[str, Any] = {"collection": collection.name, "job": job.job, "version": ended.version}
+        log("fit", **told, state=ended.state, seconds=seconds, pairs=job.pairs, left_out=job.left_out)
 
     def _wait(self, name: str, folder: Path) -> str:
         """What the process reports."""
@@ -136,7 +174,7 @@ class Refits:
             process = subprocess.Popen(  # nosec B603 # no word of it comes from a request
                 [sys.executable, "-m", "ahop.service.refit", str(folder)],
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # closed when this process is gone, however that comes about
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
@@ -145,7 +183,7 @@ class Refits:
             process.wait(self._seconds)
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
         if not (folder / RESULT).exists():
             raise InvalidValueError(f"The fit ended without a result (code {process.returncode}). Was memory short?")
         result = json.loads((folder / RESULT).read_text("utf-8"))
@@ -157,6 +195,26 @@ class Refits:
         self._jobs[job.job] = job
         for old in [each for each, known in self._jobs.items() if known.state != "running"][:-REMEMBERED]:
             del self._jobs[old]
+
+
+def _known(snapshot: Snapshot, numbers: Sequence[int], patterns: Sequence[str | None]) -> list[tuple[int, int]]:
+    """Places of pairs, and the rows that they were told of: those that are there, with the same pattern."""
+    found, digests = list[tuple[int, int]](), dict[int, str]()
+    for place, (number, pattern) in enumerate(zip(numbers, patterns, strict=True)):
+        row = snapshot.row_of(number)
+        if row is None:
+            continue
+        if pattern is not None and row not in digests:
+            digests[row] = snapshot.digest_of(row)
+        if pattern is None or digests[row] == pattern:
+            found.append((place, row))
+    return found
+
+
+def end_with_parent() -> None:
+    """End when nobody waits for the result any more."""
+    os.read(0, 1)
+    os._exit(1)
 
 
 def learn(folder: Path) -> None:
@@ -188,4 +246,5 @@ def learn(folder: Path) -> None:
 if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)
+    threading.Thread(target=end_with_parent, daemon=True).start()
     learn(Path(sys.argv[1]))

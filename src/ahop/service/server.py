@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from ahop._checks import check_count
 from ahop.errors import AhopError, InvalidValueError, UnavailableError
 from ahop.service.app import create_app
-from ahop.service.collection import ENDING, NAME
+from ahop.service.collection import NAME, created
 from ahop.service.keys import Key, read_keys, refuse_open
 from ahop.service.logs import log, to_stderr
 from ahop.service.metrics import counted_together
@@ -94,7 +94,8 @@ def run(
         if count == 1:
             _serve(listening, found, chosen)
             return
-        reading = replace(chosen, is_read_only=True, follow_seconds=chosen.follow_seconds or FOLLOW_SECONDS)
+        follow = chosen.follow_seconds or FOLLOW_SECONDS
+        reading = replace(chosen, is_read_only=True, follow_seconds=follow, limits=chosen.limits.shared_by(count))
         with counted_together() as forget:
             code = Workers(count, lambda: _exit_code(listening, found, reading), forget).run()
     if code:
@@ -157,8 +158,8 @@ def named(paths: Sequence[str | Path] | Mapping[str, str | Path], create_in: Pat
             raise InvalidValueError("Two collections have the same name. Name them: `NAME=PATH`.")
     if create_in is not None:
         create_in.mkdir(parents=True, exist_ok=True)
-        for path in sorted(create_in.glob(f"*{ENDING}")):
-            found.setdefault(path.name.removesuffix(ENDING), str(path))
+        for name, path in created(create_in).items():
+            found.setdefault(name, str(path))
     for name in found:
         if not re.fullmatch(NAME, name):
             raise InvalidValueError(f"{name!r} cannot be the name of a collection. Name it: `NAME=PATH`.")

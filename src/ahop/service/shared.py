@@ -4,17 +4,19 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import TypeVar, final
+from pathlib import Path
+from typing import Any, TypeVar, final
 
 from fastapi import Request
+from filelock import FileLock
 from torch import Tensor
 
-from ahop.errors import UnavailableError
+from ahop.errors import ConflictError, UnavailableError
 from ahop.recaller import Recall
 from ahop.service.answers import RefusedError
 from ahop.service.batching import Job, Worker
 from ahop.service.body import read_body
-from ahop.service.collection import Collection
+from ahop.service.collection import Collection, create, created
 from ahop.service.feedback import Feedback, Review
 from ahop.service.gate import Held, told_of
 from ahop.service.keys import Key
@@ -41,7 +43,8 @@ class Shared:
 
     def __init__(self, collections: Mapping[str, Collection], options: Options) -> None:
         self.collections, self.options, self.limits = dict[str, Collection](), options, options.limits
-        self.worker, self.metrics, self.refits = Worker(options), Metrics(), Refits(options.limits.fit_seconds)
+        self.worker, self.metrics = Worker(options), Metrics()
+        self.refits = Refits(options.limits.fit_seconds, options.limits.fits)
         self.metrics.watch(lambda: self.worker.waiting)
         self.held, self.tracer = Held(), tracer_of_environment()
         self.shedder = LoadShedder(self.collections, self.worker, options.keys, self.metrics)
@@ -64,6 +67,14 @@ class Shared:
         self.reviews[name], self.watched[name] = Review(self.options), Watched(self.options.watch)
         self.collections[name] = collection
         return collection
+
+    def create(self, folder: Path, name: str, patterns: Tensor, metadata: Any) -> Collection:
+        """A new collection, if there may be one more, with those that other processes make in the same folder."""
+        with FileLock(folder / ".lock"):
+            there = {*self.collections, *created(folder)}
+            if len(there) >= self.limits.collections:
+                raise ConflictError(f"There are {len(there)} collections already, as many as there may be.")
+            return self.open(create(folder, name, patterns, metadata))
 
     def close(self) -> None:
         for each in self._upkeep:

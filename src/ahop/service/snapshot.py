@@ -97,6 +97,12 @@ class Snapshot:
             self._row_of = {each: row for row, each in enumerate(self.ids.tolist())}
         return self._row_of.get(number)
 
+    def digest_of(self, row: int) -> str:
+        """Sixteen digits that tell a stored pattern from others: of its numbers, and of where it has none."""
+        pattern = self.memory.patterns[row].detach().float()
+        numbers = pattern.masked_fill(pattern.isnan(), torch.nan).numpy()  # there are several kinds of NaN
+        return digest(numbers.astype("<f4").tobytes())[:16]
+
     def uses_index(self, k: int, same: Sequence[object] | None = None) -> bool:
         """Whether the index answers such a question; else every row is scored."""
         return self.index is not None and same is None and k <= SHARE * self.index.candidates

@@ -11,7 +11,7 @@ from torch import Tensor
 from ahop.errors import ConflictError, InvalidTypeError, InvalidValueError
 from ahop.service import request as asking
 from ahop.service.answers import RefusedError, json_response
-from ahop.service.collection import NAME, create
+from ahop.service.collection import NAME
 from ahop.service.gate import told_of
 from ahop.service.shared import Shared
 from ahop.service.snapshot import Snapshot
@@ -35,12 +35,10 @@ class Writing:
             raise RefusedError(HTTPStatus.FORBIDDEN, "This key is for other collections.")
         if not re.fullmatch(NAME, name) or name.startswith("."):
             raise InvalidValueError("The name must be of letters, digits, `_`, `.` and `-`, and not begin with a dot.")
-        if len(shared.collections) >= shared.limits.collections:
-            raise ConflictError(f"There are {len(shared.collections)} collections already, as many as there may be.")
         patterns, metadata = await shared.read(request, self._read_created)
         if name in shared.collections:
             raise ConflictError(f"There is a collection {name!r} already. Choose another name, or add patterns to it.")
-        made = await shared.write(lambda: shared.open(create(folder, name, patterns, metadata)))
+        made = await shared.write(lambda: shared.create(folder, name, patterns, metadata))
         return json_response({"name": name, "version": made.snapshot.version}, HTTPStatus.CREATED)
 
     async def restore(self, name: str, version: str, request: Request) -> Response:
@@ -73,18 +71,23 @@ class Writing:
         collection = self.shared.collection(name, request, writes=True)
         snapshot = collection.snapshot
         queries, ids, groups = await self.shared.read(request, lambda body: self._read_pairs(body, snapshot))
-        strange = [number for number in ids if snapshot.row_of(number) is None]
+        rows = {number: snapshot.row_of(number) for number in ids}
+        strange = [number for number, row in rows.items() if row is None]
         if strange:
             raise InvalidValueError(f"`ids` must be numbers of stored rows; {strange[0]} is none of them.")
-        await self.shared.write(lambda: self.shared.feedback[name].add(queries, ids, groups))
+        digests = {number: snapshot.digest_of(row) for number, row in rows.items() if row is not None}
+        patterns = [digests[number] for number in ids]
+        await self.shared.write(lambda: self.shared.feedback[name].add(queries, ids, groups, patterns))
         return json_response({"pairs": len(self.shared.feedback[name])}, HTTPStatus.CREATED)
 
     async def fit(self, name: str, request: Request) -> Response:
         """Learn anew, in the background, from the pairs that are kept and from queries whose origins nobody knows."""
         collection = self.shared.collection(name, request, writes=True)
         queries, similarity = await self.shared.read(request, lambda body: self._read_fit(body, collection.snapshot))
-        pairs = self.shared.feedback[name].pairs()
-        job = await self.shared.write(lambda: self.shared.refits.start(collection, pairs, queries, similarity))
+        copies, ids, groups, patterns = self.shared.feedback[name].pairs()
+        job = await self.shared.write(
+            lambda: self.shared.refits.start(collection, (copies, ids, groups), queries, similarity, patterns)
+        )
         return json_response(job.facts(), HTTPStatus.ACCEPTED)
 
     async def activate(self, name: str, version: str, request: Request) -> Response:
