@@ -354,6 +354,10 @@ class AssociativeMemory(nn.Module):
             rows = kept.nonzero().squeeze(-1)
             if not len(rows):
                 raise InvalidValueError("`indices` names every stored pattern; a memory keeps at least one.")
+            if self.log_prior is not None and bool(torch.isneginf(self.log_prior[rows]).all()):
+                raise InvalidValueError(
+                    "`indices` names every pattern whose prior is not zero; a memory keeps at least one of these."
+                )
             self.model = self.model.with_similarities(lambda similarity: similarity.rows(rows))
             self.patterns = self.patterns[rows]
             if self.log_prior is not None:

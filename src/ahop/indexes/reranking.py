@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from math import log
 from typing import Any, final, overload
 from weakref import WeakKeyDictionary
 
@@ -273,7 +274,9 @@ class Index:
                 if self.memory.log_prior is not None:  # a detector knows nothing of a prior
                     drawn = drawn - self._with_prior(torch.zeros_like(drawn), self._drawn)
                 evidence = self._evidence(plain[:, :number], drawn, found.indices, allowed, count)
-        if found.log_mass is not None:
+        if number == count:  # there are no others
+            rest = torch.full_like(exact[:, 0], -torch.inf)
+        elif found.log_mass is not None:
             rest = _rest(found, exact, beta)
         rows = found.indices.sort(dim=-1)  # of equals the first row, in whatever order the engine brings them
         values, places = best_first(exact.gather(-1, rows.indices), min(wanted, number))
@@ -281,6 +284,7 @@ class Index:
         top = values[:, :1]
         others = torch.logsumexp(beta * (exact - top).double(), -1)
         log_mass = torch.logaddexp(others, rest.double() - beta * top.squeeze(-1).double())
+        log_mass = log_mass.where(has_evidence(exact).any(-1), log(count))  # else all rows are alike
         short = wanted - ids.shape[1]
         ids, values = pad(ids, (0, short), value=-1), pad(values, (0, short), value=-torch.inf)
         return Ranked(ids, values, log_mass, known, count, evidence)

@@ -58,7 +58,8 @@ class Similarity(Component, ABC):
         formula = self.partial if has_gaps else super().__call__
         scores: Scores = formula(patterns, queries)
         if not torch.compiler.is_compiling() and not all_finite(scores):
-            scores = saturate(formula(patterns.double(), queries.double()), scores.dtype)
+            again = saturate(formula(patterns.double(), queries.double()), scores.dtype)
+            scores = again.nan_to_num(lowest(scores.dtype))  # beyond double precision: as far as can be
         if has_gaps:
             return scores.masked_fill(shared_dimensions(patterns, queries) == 0, lowest(scores.dtype))
         return scores
