@@ -98,7 +98,7 @@ def lift(
         asked = asked[known.all(-1)]  # the others have nothing that an error could be measured on
     try:
         lifting = lifting_of(similarity, LiftRequest(stored, asked, tolerance, gaps, most))
-    except torch.linalg.LinAlgError as error:
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
         raise UnsupportedError(
             f"{similarity!r} cannot be lifted over these patterns, whose numbers are too large or too far apart: "
             f"{error} Scale them, or recall without an index."
