@@ -184,3 +184,10 @@ def test_a_list_of_numbers_that_are_too_large_is_refused(store: Store, unchecked
 def test_names_that_the_table_keeps_for_itself_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidValueError, match="begin with a letter"):
         ahop.create_store(tmp_path / "x", ahop.AssociativeMemory(rows(1)), metadata={name: [1]})
+
+
+def test_whole_numbers_stay_whole_where_others_are_missing(tmp_path: Path) -> None:
+    large = 2**53 + 1
+    made = ahop.create_store(tmp_path / "x", ahop.AssociativeMemory(rows(2)), metadata={"count": [large, None]})
+    assert made.rows().metadata["count"].tolist() == [large, None]
+    assert Collection("x", tmp_path / "x").snapshot.columns.columns["count"].values == [large, None]

@@ -144,8 +144,14 @@ def rows_of(table: Any, dimensions: int) -> Rows:
         patterns[start : start + len(chunk)] = torch.from_numpy(np.array(numbers).reshape(-1, dimensions))
         start += len(chunk)
     others = [name for name in table.schema.names if name not in (ID, PATTERN)]
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in others}
-    return Rows(ids_of(table), patterns, columns)
+    return Rows(ids_of(table), patterns, {name: _values(table[name]) for name in others})
+
+
+def _values(column: Any) -> Any:
+    """A column as numpy has it; whole numbers stay whole where others are missing, which are None."""
+    if column.null_count and _optional.pyarrow().types.is_integer(column.type):
+        return np.array(column.to_pylist(), dtype=object)
+    return column.to_numpy(zero_copy_only=False)
 
 
 def batches_of(dataset: Any, rows: int, where: str | None, fragments: list[Any] | None = None) -> Iterator[Rows]:
