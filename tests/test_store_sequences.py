@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import ahop
-from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError
+from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnavailableError
 from ahop.service.collection import Collection
 from ahop.stores import Store, examine_store, repair_store
 from ahop.stores.integrity import CHECKSUMS
@@ -191,3 +191,18 @@ def test_whole_numbers_stay_whole_where_others_are_missing(tmp_path: Path) -> No
     made = ahop.create_store(tmp_path / "x", ahop.AssociativeMemory(rows(2)), metadata={"count": [large, None]})
     assert made.rows().metadata["count"].tolist() == [large, None]
     assert Collection("x", tmp_path / "x").snapshot.columns.columns["count"].values == [large, None]
+
+
+def test_no_rows_are_added_whatever_the_largest_number_is(store: Store) -> None:
+    store.add(rows(1), torch.tensor([2**63 - 1]))
+    assert store.add(rows(0)).tolist() == []
+
+
+def test_a_version_that_another_handle_dropped_is_told_from_a_damaged_one(store: Store) -> None:
+    other = ahop.open_store(address(store))
+    store.add(rows(1, 300.0))
+    store.compact(NOW)
+    with pytest.raises(UnavailableError, match=r"refresh\(\)"):
+        other.rows()
+    other.refresh()
+    assert len(other.rows()) == 8

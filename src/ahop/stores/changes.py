@@ -28,12 +28,13 @@ def add_rows(
 ) -> Tensor:
     if ids is not None:
         _refuse_known(ids, ids_of(table_read(table.scanner(columns=[ID]))))
+    if not len(patterns):
+        table_of(table.schema.remove_metadata(), torch.arange(0), patterns, metadata)  # says so if columns do not fit
+        return torch.arange(0)
     start = writer.next_id(table) if ids is None else 0
     check_numbers_left(start, len(patterns))
     numbers = torch.arange(start, start + len(patterns)) if ids is None else ids
     rows = table_of(table.schema.remove_metadata(), numbers, patterns, metadata)
-    if not len(numbers):
-        return numbers
     try:
         writer.append(table, rows)
     except OSError as error:

@@ -14,7 +14,7 @@ from ahop._checks import as_queries, as_query, check_count
 from ahop._free_memory import check_free_memory
 from ahop._html import facts
 from ahop._typing import Array, Entries, NotTensor, RowsLike
-from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
+from ahop.errors import FileFormatError, InvalidValueError, ShapeError, UnavailableError, UnsupportedError
 from ahop.explanation import Compared, Explanation, explain, is_unknown
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
@@ -333,8 +333,18 @@ class Store:
 
     def _verify(self) -> None:
         """The files of this version are as they were written."""
-        if self.location.folder is not None:
-            verify_version(self.location.folder, self._table)
+        folder = self.location.folder
+        if folder is None:
+            return
+        try:
+            verify_version(folder, self._table)
+        except FileFormatError as error:
+            if self.version in (number for number, _ in heads(folder)):
+                raise
+            raise UnavailableError(
+                f"Version {self.version} of `{folder}` was dropped by `compact` since this handle saw it. `refresh()` "
+                "it, or open the store anew."
+            ) from error
 
     def _check_open(self) -> None:
         if self._is_fixed:
