@@ -22,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--no-compaction", action="store_true", help="leave stores as they are, however many parts")
     made.add_argument("--review", type=int, default=0, help="keep so many doubtful answers, with queries, in memory")
     made.add_argument("--watch", type=int, default=0, help="keep so many of the last queries, to see what has moved")
+    made.add_argument("--log-accepted", action="store_true", help="log each request when its headers are here, too")
     return made
 
 
@@ -35,6 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
             follow_seconds=max(0.0, chosen.follow),
             create_in=chosen.create_in,
             index=chosen.index,
+            log_accepted=chosen.log_accepted,
             compact_seconds=0.0 if chosen.no_compaction else Options.compact_seconds,
         )
         run(chosen.paths, host=chosen.host, port=chosen.port, options=options, workers=chosen.workers)

@@ -89,6 +89,8 @@ class Gate:
         given = headers.get(b"x-request-id", b"")
         told = Told(given.decode() if re.fullmatch(NAME, given) else uuid4().hex, EVERYBODY)
         scope.setdefault("state", {})["told"] = told
+        if self._options.log_accepted:
+            log("accepted", request=told.id)
         started, status, is_started = time.perf_counter(), 0, False
 
         async def answer(message: Message) -> None:

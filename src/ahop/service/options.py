@@ -63,6 +63,11 @@ class Limits:
     fit_seconds: float = 3600.0
     collections: int = 100
 
+    @property
+    def request_seconds(self) -> float:
+        """From the headers of a request to its answer, whatever its parts take."""
+        return self.body_seconds + self.answer_seconds + self.header_seconds
+
     def shared_by(self, count: int) -> "Limits":
         """The share of each of several processes in what all of them may hold."""
         return replace(
@@ -91,6 +96,7 @@ class Options:
         compact_seconds: how often to look for stores with many parts or removed rows, and to compact them; 0 for never.
         create_in: a folder in which requests may create collections; the stores that are there are served too.
         index: answer through indexes where few of a file's patterns are asked for; made at the first start, and kept.
+        log_accepted: a line in the log for each request when its headers are here, beside that when it is answered.
         is_read_only: nothing can be changed by requests.
     """
 
@@ -107,4 +113,5 @@ class Options:
     compact_seconds: float = 600.0
     create_in: Path | None = None
     index: bool = False
+    log_accepted: bool = False
     is_read_only: bool = False

@@ -28,7 +28,7 @@ def protocol_of(
         held: is told of connections whose answers are not taken.
         refusal: what answers a request that came in one piece and is not let in; None lets it in.
     """
-    longest = limits.body_seconds + limits.answer_seconds + limits.header_seconds
+    longest = limits.request_seconds
     idle: dict[Any, None] = {}  # connections without a request, the oldest first
 
     class ClockedProtocol(H11Protocol):

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from types import FrameType
 from typing import final
@@ -121,7 +122,7 @@ def _serve(listening: socket.socket, paths: Mapping[str, str], options: Options)
         server_header=False,
         h11_max_incomplete_event_size=limits.header_bytes,
         timeout_keep_alive=5,
-        timeout_graceful_shutdown=int(limits.answer_seconds),
+        timeout_graceful_shutdown=ceil(limits.request_seconds),
         lifespan="on",
     )
     address, port = listening.getsockname()[:2]
