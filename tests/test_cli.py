@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -405,6 +405,21 @@ def test_the_doctor_tells_of_kernels_and_extras(folder: Path) -> None:
     found = document("ahop doctor")
     assert found["kernels"].startswith(("compiled", "not compiled"))
     assert found["ahop"].startswith(ahop.__version__)
+
+
+def test_the_doctor_names_and_mends_a_store_without_checksums(folder: Path) -> None:
+    document("ahop index rooms.ahop -o hit.lance")
+    assert document("ahop doctor hit.lance")["is_sound"]
+    rmtree("hit.lance/_checksums")
+    told = run("ahop doctor hit.lance")
+    assert told.code == 1
+    assert "have no checksum" in told.stdout
+    assert "--repair" in told.stdout
+    mended = document("ahop doctor hit.lance --repair")
+    assert mended["is_sound"]
+    assert mended["rows"] == 60
+    assert document("ahop inspect hit.lance")["patterns"] == 60
+    assert run("ahop doctor --repair").code == 1
 
 
 def test_nothing_is_served_that_is_not_there(folder: Path) -> None:

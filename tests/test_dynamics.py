@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import zoo
+from ahop._missing import filled
 from ahop.dynamics.base import Dynamics
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from tests.catalogue import DYNAMICS, ZOO, shaken
@@ -220,6 +221,11 @@ def signs(count: int, dimensions: int, seed: int) -> Tensor:
     return 2.0 * torch.randint(0, 2, (count, dimensions), generator=generator).double() - 1
 
 
+def gapped_signs(count: int, dimensions: int, seed: int) -> Tensor:
+    gaps = torch.rand(count, dimensions, generator=torch.Generator().manual_seed(seed)) < 0.4
+    return signs(count, dimensions, seed).masked_fill(gaps, torch.nan)
+
+
 @both_orders
 @given(case=problems)
 def test_states_of_binary_neurons_are_signs(dynamics: Dynamics, case: Problem) -> None:
@@ -351,6 +357,33 @@ def test_a_debiased_readout_wants_a_unified_similarity() -> None:
 )
 def test_no_fall_is_promised_that_is_not_proven(dynamics: Dynamics, memory: ahop.AssociativeMemory) -> None:
     assert not dynamics.descends(memory)
+
+
+@every_dynamics
+@settings(max_examples=FEW)
+@given(case=st.one_of(problems, gapped_problems), network=st.sampled_from(["hop", "d_hop", "e_hop", "m_hop", "s_hop"]))
+def test_no_step_raises_an_energy_that_is_said_to_fall(name: str, network: str, case: Problem) -> None:
+    dynamics = DYNAMICS[name](case.sizes[0])
+    states = torch.where(case.queries < 0, -1.0, 1.0).to(case.queries) if name.startswith("signs") else case.queries
+    for memory in (memory_for(name, case.patterns), ZOO[network](case.patterns), ZOO[network](case.patterns.sign())):
+        if dynamics.descends(memory):
+            assert falls(ahop.iterate(memory, filled(states), dynamics, max_steps=6))
+
+
+def test_nothing_falls_for_sure_where_stored_patterns_have_gaps() -> None:
+    """Scores are made up for what is missing, and the readout is not their gradient any more."""
+    nan, every = torch.nan, torch.cartesian_prod(*[torch.tensor([-1.0, 1.0]).double()] * 8)
+    patterns = torch.tensor([[2.0, nan, 1.0], [-1.0, 2.0, nan], [0.0, 1.0, -2.0]]).double()
+    rising = [
+        (ahop.dynamics.Readout(), zoo.m_hop(patterns, beta=2.0), patterns),
+        (ahop.dynamics.SignDynamics(), zoo.hop(gapped_signs(5, 8, seed=55)), every),
+        (ahop.dynamics.SignDynamics("one_by_one"), zoo.hop(gapped_signs(5, 8, seed=55)), every),
+    ]
+    shifted = biased(patterns, torch.tensor([1.0, -1.0, 0.5]).double())
+    rising.append((ahop.dynamics.DebiasedReadout.of(shifted), shifted, 3 * every[:, :3]))
+    for dynamics, memory, states in rising:
+        assert not dynamics.descends(memory)
+        assert not falls(ahop.iterate(memory, filled(states), dynamics, max_steps=6)), f"an example of {dynamics!r}"
 
 
 def test_a_small_gradient_step_lowers_any_smooth_energy() -> None:

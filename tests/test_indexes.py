@@ -461,3 +461,23 @@ def test_without_the_package_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -
 def test_a_measurement_reads_as_words(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:
     built = tune(memory, pairs, kinds=["scan"], geometries=["inner"])
     assert replace(built.curve[0], hit=0.5).as_words()["hit"] == 0.5
+
+
+def test_a_row_whose_score_is_too_large_is_answered_all_the_same() -> None:
+    stored = torch.tensor([[0.0, -3.4e38, 0.0, -3.4e38]])
+    memory, query = ahop.AssociativeMemory(stored, ahop.DotSimilarity()), torch.tensor([[0.0, 1.0, 0.0, 1.0]])
+    assert ahop.index(memory, candidates=1).recall(query).indices.tolist() == memory.recall(query).indices.tolist()
+
+
+def test_a_query_of_which_nothing_was_observed_is_answered_as_the_memory_does() -> None:
+    for count in (1, 3, 200):
+        memory = ahop.AssociativeMemory(torch.randn(count, 2), ahop.Model(ahop.EuclideanSimilarity()))
+        nothing = torch.full((1, 2), torch.nan)
+        found = ahop.index(memory, candidates=2).recall(nothing).posterior
+        assert float(found) == pytest.approx(float(memory.recall(nothing).posterior))
+
+
+def test_patterns_that_cannot_be_lifted_are_refused_in_words() -> None:
+    memory = ahop.AssociativeMemory(torch.tensor([[0.0], [-3.4e38]]), ahop.similarities.ManhattanSimilarity())
+    with pytest.raises(UnsupportedError, match="too large"):
+        ahop.index(memory)

@@ -466,3 +466,16 @@ def test_of_equals_the_first_is_recalled_in_blocks_too(monkeypatch: pytest.Monke
     recall = memory.recall(torch.ones(1, 3), k=4)
     assert recall.indices.tolist() == [[0, 1, 2, 3]]
     assert_close(recall.posterior, torch.full((1, 4), 1 / 7))
+
+
+def test_the_last_pattern_that_can_be_an_origin_is_not_removed() -> None:
+    memory = ahop.AssociativeMemory(torch.eye(2), ahop.EuclideanSimilarity(), log_prior=torch.tensor([-torch.inf, 0.0]))
+    with pytest.raises(InvalidValueError, match="prior"):
+        memory.remove([1])
+
+
+def test_numbers_beyond_double_precision_have_finite_scores() -> None:
+    stored = torch.tensor([[0.0, 1e300], [0.6, -1e30]], dtype=torch.float64)
+    memory = ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity(), ahop.separations.Sparsemax(2.0))
+    found = memory.recall(torch.zeros(1, 2, dtype=torch.float64), 2)
+    assert bool(found.posterior.isfinite().all())

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ahop._tensors import places_above
+from ahop._tensors import best_first, places_above
 from ahop._typing import PerQuery, Scores
 
 
@@ -47,7 +47,7 @@ class BestRows:
                 return
             more, columns = _above(scores[queries] if len(queries) < len(scores) else scores, self.scores[queries, -1:])
         else:
-            more, columns = scores.topk(min(self.k, scores.shape[1]), dim=-1)
+            more, columns = best_first(scores, min(self.k, scores.shape[1]))
         if not self.scores.shape[1]:
             self.scores, self.ids = more, ids[columns]
             self.patterns = None if self.patterns is None or patterns is None else patterns[columns]

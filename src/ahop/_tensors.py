@@ -44,6 +44,24 @@ def places_above(values: Tensor, least: Tensor) -> tuple[Tensor, Tensor]:
     return place // values.shape[-1], place % values.shape[-1]
 
 
+def best_first(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest values of each row (b, m), largest first, and their columns; of equals the first column first.
+
+    `topk` takes any of several equals, another one for each number of columns.
+    """
+    if k == 1:  # the first of several equals
+        found = values.max(-1, keepdim=True)
+        return found.values, found.indices
+    best, columns = values.topk(min(k + 1, values.shape[-1]), dim=-1)
+    is_cut = (best[:, -1] == best[:, -2]) if best.shape[1] > k else torch.zeros_like(best[:, 0], dtype=torch.bool)
+    columns = columns[:, :k]
+    if bool(is_cut.any()):  # an equal of the last is left out
+        columns[is_cut] = values[is_cut].sort(dim=-1, descending=True, stable=True).indices[:, :k]
+    columns = columns.sort(dim=-1).values
+    ordered = values.gather(-1, columns).sort(dim=-1, descending=True, stable=True)
+    return ordered.values, columns.gather(-1, ordered.indices)
+
+
 def lowest(dtype: torch.dtype) -> float:
     """The lowest finite number: the score of a pair that nothing is known about."""
     return torch.finfo(dtype).min

@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final, overload
 
 import numpy as np
@@ -42,7 +43,7 @@ from ahop.report import Report
 from ahop.saving.archive import write_archive
 from ahop.saving.description import describe_model
 from ahop.saving.export import export
-from ahop.scoring import rank, rank_together, with_prior, without_floor
+from ahop.scoring import rank, rank_together, settled, with_prior, without_floor
 from ahop.separations.base import Separation
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.base import Similarity
@@ -66,6 +67,40 @@ class _Part(Generic[Value]):
 
     def __set__(self, memory: "AssociativeMemory", value: Value) -> None:
         memory.model = memory.model.replaced(**{self._name: value})
+
+
+@dataclass(frozen=True)
+class _State:
+    """What answers one call, whatever is added or learned meanwhile: patterns, labels and model belong together."""
+
+    patterns: Tensor
+    log_prior: Tensor | None
+    labels: NDArray[np.object_] | None
+    model: Model
+
+    def stored(self) -> Tensor:
+        """The patterns as the similarity sees them."""
+        keep_packed(self.patterns)
+        keep_derived(self.patterns)
+        return self.model.modulation(self.patterns)
+
+    def scores(self, queries: Queries) -> Scores:
+        scores = self.model.similarity(self.stored(), queries)
+        return scores if self.log_prior is None else with_prior(scores, self.log_prior, self.model.separation)
+
+    def weights(self, queries: Queries) -> Weights:
+        return self.model.separation(self.scores(queries))
+
+    def read(self, weights: Weights) -> Queries:
+        answers = weights @ self.patterns
+        if all_finite(answers):
+            return answers
+        if not holds_nan(self.patterns):  # weights that are no distribution may be very large
+            return _held_finite(weights, self.patterns)
+        is_mean = self.model.separation.is_distribution
+        mass = (weights if is_mean else torch.ones_like(weights)) @ observed(self.patterns)
+        sums = _held_finite(weights, filled(self.patterns))
+        return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
 
 
 @final
@@ -158,13 +193,13 @@ class AssociativeMemory(nn.Module):
 
     def scores(self, queries: RowsLike) -> Scores:
         r"""$\mathrm{sim}(\mathrm{mod}(\Xi), x) + \log p(\xi)$, (b, n)."""
-        checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
-        scores = self.similarity(self._stored(), checked)
-        return scores if self.log_prior is None else with_prior(scores, self.log_prior, self.separation)
+        state = self._state()
+        return state.scores(as_queries(queries, state.patterns, dimensions=self.dimensions))
 
     def weights(self, queries: RowsLike) -> Weights:
         r"""$\mathrm{sep}(s)$, (b, n)."""
-        return self.separation(self.scores(queries))
+        state = self._state()
+        return state.weights(as_queries(queries, state.patterns, dimensions=self.dimensions))
 
     @overload
     def retrieve(self, queries: Tensor) -> Tensor: ...
@@ -172,8 +207,10 @@ class AssociativeMemory(nn.Module):
     def retrieve(self, queries: NotTensor) -> NDArray[Any]: ...
     def retrieve(self, queries: RowsLike) -> Array:
         r"""$y = \mathrm{sep}(s)\,\Xi$, (b, d), of the same kind as the queries; also what calling the memory does."""
-        checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
-        parts = [self.read(self.weights(block)) for block in self._query_blocks(checked)]
+        state = self._state()
+        checked = as_queries(queries, state.patterns, dimensions=self.dimensions)
+        row_bytes = 4 * len(state.patterns) * state.patterns.element_size()
+        parts = [state.read(state.weights(checked[rows])) for rows in blocks(len(checked), row_bytes)]
         return same_kind(torch.cat(parts) if parts else checked, queries)
 
     def read(self, weights: Weights) -> Queries:
@@ -182,15 +219,7 @@ class AssociativeMemory(nn.Module):
         Each coordinate is read from the patterns that were observed there: their mean if the weights are a
         distribution, else their sum. It is NaN where there are none, or none with weight to take a mean of.
         """
-        answers = weights @ self.patterns
-        if all_finite(answers):
-            return answers
-        if not holds_nan(self.patterns):  # weights that are no distribution may be very large
-            return _held_finite(weights, self.patterns)
-        is_mean = self.separation.is_distribution
-        mass = (weights if is_mean else torch.ones_like(weights)) @ observed(self.patterns)
-        sums = _held_finite(weights, filled(self.patterns))
-        return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
+        return self._state().read(weights)
 
     @overload
     def recall(
@@ -238,10 +267,9 @@ class AssociativeMemory(nn.Module):
                 each entry, in the order of their first appearance. They must be damaged independently of each other:
                 a damage that they share is counted as often as there are queries.
         """
-        checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
-        with self._lock:  # one state answers a call, whatever is added meanwhile
-            patterns, prior, labels, model = self.patterns, self.log_prior, self.labels, self.model
-            stored = self._stored()
+        state = self._state()
+        patterns, prior, labels, model = state.patterns, state.log_prior, state.labels, state.model
+        checked, stored = as_queries(queries, patterns, dimensions=self.dimensions), state.stored()
         k = min(check_count("k", k), len(patterns))
         rows = (
             None if where is None else flags_of("where", where, len(patterns)).to(stored.device).nonzero().squeeze(-1)
@@ -269,28 +297,31 @@ class AssociativeMemory(nn.Module):
                 tells the answer from a query of no stored pattern. Default: the second answer.
             group: where the query comes from, if the memory was fitted with groups.
         """
-        asked = as_query(query, self.patterns, self.dimensions)
-        with self._lock:  # one state answers a call, whatever is added meanwhile
-            prior, labels, model = self.log_prior, self.labels, self.model.for_group(group)
-            stored = self._stored()
+        state = self._state()
+        prior, labels, model = state.log_prior, state.labels, state.model.for_group(group)
+        asked, stored = as_query(query, state.patterns, self.dimensions), state.stored()
+        model = settled(model, stored, asked)
         ranked = rank(model, stored, asked, 2, log_prior=prior)
         return explain(model, ranked, Compared.among(ranked, against, stored, prior, labels, self.dimensions), asked)
 
     def for_group(self, group: object) -> "AssociativeMemory":
         """The same memory as queries of this group see it; itself if the group is not known."""
-        model = self.model.for_group(group)
-        if model is self.model:
+        state = self._state()
+        model = state.model.for_group(group)
+        if model is state.model:
             return self
-        view = AssociativeMemory(self.patterns, model, log_prior=self.log_prior, labels=self.labels)
+        view = AssociativeMemory(state.patterns, model, log_prior=state.log_prior, labels=state.labels)
         view.dimensions = self.dimensions
         return view
 
     def energy(self, queries: RowsLike) -> PerQuery:
         r"""$E(x) = Q(x) - \Psi^*(s)$, (b,)."""
-        if self.energy_function is None:
+        state = self._state()
+        model = state.model
+        if model.energy is None:
             raise UnsupportedError("This network has no energy (Table 1 of the paper gives none for U-Hop).")
-        checked = as_queries(queries, self.patterns, dimensions=self.dimensions)
-        return self.energy_function(checked, self.scores(checked), self.separation, self.modulation)
+        checked = as_queries(queries, state.patterns, dimensions=self.dimensions)
+        return model.energy(checked, state.scores(checked), model.separation, model.modulation)
 
     def add(self, patterns: RowsLike, labels: Entries | None = None) -> Tensor:
         """Store more patterns behind the others; returns their rows. Several threads may add: each gets its own rows.
@@ -323,6 +354,10 @@ class AssociativeMemory(nn.Module):
             rows = kept.nonzero().squeeze(-1)
             if not len(rows):
                 raise InvalidValueError("`indices` names every stored pattern; a memory keeps at least one.")
+            if self.log_prior is not None and bool(torch.isneginf(self.log_prior[rows]).all()):
+                raise InvalidValueError(
+                    "`indices` names every pattern whose prior is not zero; a memory keeps at least one of these."
+                )
             self.model = self.model.with_similarities(lambda similarity: similarity.rows(rows))
             self.patterns = self.patterns[rows]
             if self.log_prior is not None:
@@ -332,16 +367,23 @@ class AssociativeMemory(nn.Module):
 
     def copy(self) -> "AssociativeMemory":
         """The same memory with parts of its own; the stored patterns are shared, not copied."""
-        shared: dict[int, object] = {id(self.patterns): self.patterns, id(self.labels): self.labels}
-        return copy.deepcopy(self, shared)
+        with self._lock:
+            shared: dict[int, object] = {id(each): each for each in (self.patterns, self.labels)}
+            return copy.deepcopy(self, shared)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """One state, which all copies are made of: whatever is added meanwhile goes to tensors of its own."""
+        with self._lock:
+            return {name: copy.copy(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file that `ahop.load` reads. No pickle; written beside, then moved into place."""
-        manifest = describe_model(self.model)
-        if self.dimensions is not None:
-            manifest["dimensions"] = list(self.dimensions)
-        labels = {} if self.labels is None else {"labels": as_text(self.labels)}
-        write_archive(path, manifest, {**self.state_dict(), **labels})
+        state = copy.copy(self)  # nobody adds to it
+        manifest = describe_model(state.model)
+        if state.dimensions is not None:
+            manifest["dimensions"] = list(state.dimensions)
+        labels = {} if state.labels is None else {"labels": as_text(state.labels)}
+        write_archive(path, manifest, {**state.state_dict(), **labels})
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write one file for `ahop.scorer`, which recalls with numpy alone; best called something.npz. No pickle.
@@ -349,22 +391,15 @@ class AssociativeMemory(nn.Module):
         Raises:
             UnsupportedError: the scorer does not know this similarity; the error says which it knows.
         """
+        state, named = self._state(), self.dimensions
+        words = None if state.labels is None else state.labels.tolist()
+        export(path, state.model, state.stored(), state.log_prior, words, None if named is None else list(named))
+
+    def _state(self) -> _State:
+        if torch.compiler.is_compiling():  # a compiler sees no other thread
+            return _State(self.patterns, self.log_prior, self.labels, self.model)
         with self._lock:
-            prior, labels, model, stored = self.log_prior, self.labels, self.model, self._stored()
-        named, words = self.dimensions, None if labels is None else labels.tolist()
-        export(path, model, stored, prior, words, None if named is None else list(named))
-
-    def _stored(self) -> Tensor:
-        keep_packed(self.patterns)
-        keep_derived(self.patterns)
-        return self.modulation(self.patterns)
-
-    def _query_blocks(self, queries: Queries) -> list[Tensor]:
-        """The queries in blocks whose scores and weights fit the budget."""
-        return [queries[rows] for rows in blocks(len(queries), self._row_bytes())]
-
-    def _row_bytes(self) -> int:
-        return 4 * len(self) * self.patterns.element_size()
+            return _State(self.patterns, self.log_prior, self.labels, self.model)
 
     def _check_labels(self, named: NDArray[np.object_] | None, count: int) -> None:
         """Of patterns that are to be added."""

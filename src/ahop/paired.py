@@ -18,10 +18,21 @@ from ahop.variants.base import FactorizedVariant
 COPIES = 8
 
 
-def paired_scores(similarity: Similarity, patterns: Patterns, rows: Tensor, queries: Queries) -> Tensor:
-    """The scores (b, c) of each query with the patterns of its rows (b, c)."""
+def paired_scores(
+    similarity: Similarity, patterns: Patterns, rows: Tensor, queries: Queries, worst: Tensor | None = None
+) -> Tensor:
+    """The scores (b, c) of each query with the patterns of its rows (b, c).
+
+    Args:
+        worst: (b, m) the worst scores of each query, where these rows are part of more; see `worst_scores`.
+    """
     each = COPIES * rows.shape[1] * patterns.shape[1] * patterns.element_size()
-    parts = [_paired(similarity, patterns, rows[part], queries[part]) for part in blocks(len(queries), each)]
+    parts = [
+        _paired(
+            similarity if worst is None else similarity.with_worst(worst[part]), patterns, rows[part], queries[part]
+        )
+        for part in blocks(len(queries), each)
+    ]
     return torch.cat(parts) if parts else queries.new_empty(rows.shape)
 
 

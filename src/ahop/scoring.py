@@ -36,6 +36,7 @@ def rank(
     groups: Sequence[object] | None = None,
     rows: Tensor | None = None,
     log_prior: Tensor | None = None,
+    worst: Tensor | None = None,
 ) -> Ranked:
     """The k best rows of each query.
 
@@ -44,6 +45,7 @@ def rank(
         groups: where each query comes from; None if nobody knows.
         rows: (m,) the rows that may be answered; all if None.
         log_prior: (n,) how often each pattern is the origin.
+        worst: (b, m) the worst scores of each query, where these patterns are part of more; see `worst_scores`.
     """
     stored, ids = patterns, torch.arange(len(patterns), device=patterns.device)
     if rows is not None:
@@ -52,14 +54,18 @@ def rank(
     for similarity, asked in model.by_group(groups, len(queries)):
         chosen = similarity if rows is None else similarity.rows(rows)
         whole = log_prior is not None or not model.weighs_by_mass
-        whole = whole or (similarity.compares_patterns and have_gaps(stored, queries))
+        whole = whole or (worst is None and similarity.compares_patterns and have_gaps(stored, queries))
         row_bytes = 4 * max(1, len(stored)) * stored.element_size()
         size = max(1, TEMPORARY_BYTES // row_bytes) if whole else MOST_QUERIES
         for part in blocks(len(asked), 1, size):
             ranking = Ranking(model, len(asked[part]), k, queries)
-            for scores, columns in _scores(chosen, stored, queries[asked[part]], whole, k):
-                weighed = scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation)
-                ranking.update(weighed, ids[columns], scores)
+            settled = chosen if worst is None else chosen.with_worst(worst[asked[part], : chosen.worst_count])
+            for scores, columns in _scores(settled, stored, queries[asked[part]], whole, k):
+                if log_prior is None:
+                    ranking.update(scores, ids[columns])
+                else:
+                    prior = log_prior[ids]
+                    ranking.update(with_prior(scores, prior, model.separation), ids, without_impossible(scores, prior))
             found.append((asked[part], ranking.ranked()))
     return gathered(found) if found else Ranking(model, 0, k, queries).ranked()
 
@@ -155,11 +161,40 @@ def _as_evidence(scores: Scores, separation: Separation) -> Scores:
 
 
 def with_prior(scores: Scores, log_prior: Tensor, separation: Separation) -> Scores:
-    """Scores (b, n) of all patterns, and their prior (n,)."""
+    """Scores (b, n) of all patterns, or of the best few, and their prior (n,) or (b, n)."""
     # A query that nothing is known about gets the prior, which would be lost beside so low a number.
-    unknown = (scores == lowest(scores.dtype)).all(-1, keepdim=True)
+    unknown = (scores <= lowest(scores.dtype)).all(-1, keepdim=True) & (scores > -torch.inf)
     # The separation multiplies scores by its beta, and must not multiply the prior.
     return scores.masked_fill(unknown, 0) + log_prior / separation.beta
+
+
+def without_impossible(scores: Scores, log_prior: Tensor) -> Scores:
+    """The scores that a detector sees: a pattern whose prior is zero is as good as not stored."""
+    return scores.masked_fill(torch.isneginf(log_prior), -torch.inf)
+
+
+@torch.no_grad()
+def settled(model: Model, patterns: Patterns, queries: Queries, rows: Tensor | None = None) -> Model:
+    """The model for these queries alone, whose scores depend on no other pattern; itself where that is so anyway.
+
+    Args:
+        rows: (m,) those of the patterns that may be answered; all if None.
+    """
+    similarity = model.similarity
+    if not similarity.compares_patterns or not have_gaps(patterns, queries):
+        return model
+    stored, chosen = (patterns, similarity) if rows is None else (patterns[rows], similarity.rows(rows))
+    return model.replaced(similarity=similarity.with_worst(worst_among(chosen, stored, queries)))
+
+
+@torch.no_grad()
+def worst_among(similarity: Similarity, patterns: Patterns, queries: Queries) -> Tensor:
+    """The worst scores (b, m) among all patterns, block by block; see `Similarity.worst_scores`."""
+    worst = queries.new_full((len(queries), similarity.worst_count), torch.inf)
+    for part in blocks(len(patterns), 16 * max(1, len(queries)), TEMPORARY_BYTES):
+        found = similarity.rows(part).worst_scores(patterns[part], queries)
+        worst = torch.minimum(worst, found)
+    return worst
 
 
 def _scores(

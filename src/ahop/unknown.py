@@ -31,7 +31,7 @@ class Evidence:
         mean: of the scores of rows that share anything with the query.
         squares: sum of the squared deviations from it.
         known: how many rows these are.
-        rows: how many rows there are.
+        rows: how many rows there are that may be the origin: their score is not minus infinity.
     """
 
     best: Tensor
@@ -64,19 +64,24 @@ class Evidence:
         near = mean.to(scores.dtype).unsqueeze(-1)
         squares = torch.where(is_known, scores - near, 0).square_().sum(-1, dtype=torch.float64)
         squares = (squares - known * (mean - near.squeeze(-1)).square()).clamp_min(0)
-        rows = torch.full_like(rest, scores.shape[-1])
+        rows = (scores > -torch.inf).sum(-1).to(rest)
         return cls(best.squeeze(-1).double(), rest, mean, squares, known.double(), rows)
 
     @classmethod
-    def of_some(
-        cls, best_few: Scores, log_rest: PerQuery, mean: PerQuery, spread: PerQuery, count: Tensor | int
-    ) -> "Evidence":
-        """From the best scores (b, k), the mass of all others, and mean and spread of a sample."""
-        few = best_few.double()
+    def of_some(cls, best_few: Scores, log_rest: PerQuery, drawn: Tensor, count: int) -> "Evidence":
+        """From the best scores (b, k), the mass of all others, and scores (b, m) of some that stand for all.
+
+        Args:
+            drawn: minus infinity for those that are not among the rows.
+            count: how many rows there are.
+        """
+        few, some = best_few.double(), cls.of(drawn)
         best, place = few.max(-1, keepdim=True)
         rest = few.scatter(-1, place, -torch.inf).logsumexp(-1).logaddexp(log_rest.double())
-        known = torch.zeros_like(rest) + count
-        return cls(best.squeeze(-1), rest, mean.double(), spread.double().square() * known, known, known.clone())
+        share = count / some.rows.clamp_min(1)
+        return cls(
+            best.squeeze(-1), rest, some.mean, some.squares * share, some.known * share, torch.full_like(rest, count)
+        )
 
     @classmethod
     def stacked(cls, parts: "Sequence[Evidence]") -> "Evidence":

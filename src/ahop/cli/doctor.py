@@ -1,25 +1,42 @@
-"""`ahop doctor`: what is installed, and which kernels run."""
+"""`ahop doctor`: what is installed, which kernels run, and whether a store is sound."""
 
 import os
 import platform
 import re
 import shutil
 import sys
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ahop._free_memory import free_bytes
+from ahop._words import told
+from ahop.cli.running import WRONG, Ended, RequestError
 from ahop.cli.talk import Talk, facts, grid
 
 COMPILERS = ("c++", "g++", "clang++", "cl")
 
 
-def doctor(talk: Talk) -> None:
-    """Tell what is installed, and which kernels run.
+def doctor(
+    talk: Talk,
+    store: Annotated[Path | None, typer.Argument(metavar="[STORE]", help="A store to look through.")] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Write checksums that are gone, if every row can be read.")
+    ] = False,
+) -> None:
+    """Tell what is installed, and which kernels run; or whether a store is sound.
 
-    Versions, kernels, extras, cores, and where data lies: what to send along with a question.
+    Versions, kernels, extras, cores, and where data lies: what to send along with a question. Of a store, every file is
+    compared with its checksum.
     """
+    if store is not None:
+        _examine(store, repair, talk)
+        return
+    if repair:
+        raise RequestError("`--repair` needs a store: `ahop doctor STORE --repair`.")
     with talk.phase("loading torch"):
         found = {**_versions(), **_machine(), **_kernels(), **_folders()}
     extras = _extras()
@@ -31,6 +48,34 @@ def doctor(talk: Talk) -> None:
     talk.say(grid(["extra", "state", "mend"], rows))
     named = {name.replace(" ", "_"): value for name, value in found.items()}
     talk.document(command="doctor", **named, extras={name: {"missing": missing} for name, missing in extras.items()})
+
+
+def _examine(path: Path, repair: bool, talk: Talk) -> None:
+    with talk.phase(f"reading {path.name}"):
+        from ahop.stores.repair import examine_store, repair_store
+
+        found, mended = examine_store(path), 0
+        if repair and found.unchecked:
+            mended, found = len(found.unchecked), repair_store(path)
+    state = "sound: every file is as it was written"
+    if found.damaged:
+        state = f"damaged: {told(list(found.damaged))}. Restore these from a copy, or open an older version."
+    elif found.unchecked:
+        state = (
+            f"{len(found.unchecked)} files have no checksum, so that it cannot be read: a list of checksums is gone. "
+            f"Restore it from a copy; or `ahop doctor {path} --repair` reads every row and writes them anew."
+        )
+    known = {
+        "store": str(path),
+        "rows": f"{found.rows:,}",
+        "versions": ", ".join(map(str, found.versions)),
+        "files": f"{found.files:,}" + (f", of which {mended:,} got a new checksum" if mended else ""),
+        "state": state,
+    }
+    talk.say(facts(known))
+    talk.document(command="doctor", store=str(path), repaired=mended, is_sound=found.is_sound, **asdict(found))
+    if not found.is_sound:
+        raise Ended(WRONG)
 
 
 def _versions() -> dict[str, str]:

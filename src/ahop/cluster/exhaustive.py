@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import final
 
 import torch
+from torch import Tensor
 
 from ahop._typing import Queries
 from ahop.indexes.metadata import Metadata, Where
@@ -21,8 +22,15 @@ class ExhaustiveIndex:
 
     @torch.no_grad()
     def search(
-        self, queries: Queries, k: int, *, where: Where | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: Queries,
+        k: int,
+        *,
+        where: Where | None = None,
+        groups: Sequence[object] | None = None,
+        worst: Tensor | None = None,
     ) -> Ranked:
         rows = None if where is None else self._none.allowed(where, len(self.memory)).nonzero().squeeze(-1)
         stored = self.memory.modulation(self.memory.patterns)
-        return rank(self.memory.model, stored, queries, min(k, len(self.memory)), groups=groups, rows=rows)
+        k = min(k, len(self.memory))
+        return rank(self.memory.model, stored, queries, k, groups=groups, rows=rows, worst=worst)

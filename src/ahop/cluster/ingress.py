@@ -72,8 +72,8 @@ class RecallDeployment:
         return response
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        words = await self._answer(request, request.url.path.rstrip("/"))
+        # The path that the gate has judged; a URL is made of the header `Host` too, which may say anything.
+        words = await self._answer(Request(scope, receive), scope["path"].rstrip("/"))
         await json_response(words)(scope, receive, send)
 
     async def _answer(self, request: Request, path: str) -> dict[str, Any]:

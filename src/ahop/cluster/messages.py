@@ -27,15 +27,19 @@ class Message:
     Attributes:
         queries: (b, d) float32.
         groups: where each comes from; None if nobody knows.
+        asks_worst: for the worst scores of the shard alone, which those of all shards together need.
+        worst: (b, m) the worst scores of all shards; None where no score depends on other patterns.
     """
 
     queries: NDArray[Any]
     groups: list[str] | None = None
+    asks_worst: bool = False
+    worst: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
 class ShardResult:
-    """The best rows of one shard: a `Ranked` as numpy arrays, which any process can read."""
+    """The best rows of one shard: a `Ranked` as numpy arrays, which any process can read; or its worst scores."""
 
     arrays: dict[str, NDArray[Any]]
     rows: int
@@ -53,6 +57,11 @@ class ShardResult:
         names = [f"evidence.{each.name}" for each in fields(Evidence)]
         evidence = Evidence(*(found.pop(name) for name in names)) if names[0] in found else None
         return Ranked(**found, rows=self.rows, evidence=evidence)
+
+
+def worst_count(model: Model) -> int:
+    """How many worst scores of a query there are, in whatever group it is."""
+    return max(each.worst_count for each in (model.similarity, *model.groups.values()))
 
 
 def message_blocks(count: int, dimensions: int, k: int, shards: int) -> Iterator[slice]:

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_queries
-from ahop.cluster.messages import Message, ShardResult
+from ahop._derived import has_gaps
+from ahop.cluster.messages import Message, ShardResult, worst_count
 from ahop.cluster.options import ShardOptions
 from ahop.cluster.shard_index import shard_index
 from ahop.cluster.spec import ShardSpec, read_shard
+from ahop.scoring import worst_among
 from ahop.stores.models import over
 from ahop.stores.recovery import open_table
 from ahop.stores.rows import ID, ids_of, table_read
@@ -52,10 +54,22 @@ class Shard:
         """
         asked = as_queries(np.array(message.queries), self.memory.patterns)
         allowed = None if where is None else self._rows(where)
-        ranked = self.index.search(asked, k, where=allowed, groups=message.groups)
+        if message.asks_worst:
+            return self._worst(asked, message.groups, allowed)
+        worst = None if message.worst is None else torch.from_numpy(np.array(message.worst))
+        ranked = self.index.search(asked, k, where=allowed, groups=message.groups, worst=worst)
         known, missing = ranked.ids.clamp_min(0), ranked.ids < 0
         patterns = self.memory.patterns[known].masked_fill(missing.unsqueeze(-1), torch.nan)
         return ShardResult.of(replace(ranked, ids=self.ids[known].masked_fill(missing, -1), patterns=patterns))
+
+    def _worst(self, queries: Tensor, groups: list[str] | None, allowed: Tensor | None) -> ShardResult:
+        """The worst scores of these rows, infinity where a query knows none; and whether any of these has gaps."""
+        model = self.memory.model
+        stored = model.modulation(self.memory.patterns if allowed is None else self.memory.patterns[allowed])
+        found = torch.full((len(queries), worst_count(model)), torch.inf)
+        for similarity, which in model.by_group(groups, len(queries)):
+            found[which, : similarity.worst_count] = worst_among(similarity, stored, queries[which])
+        return ShardResult({"worst": found.numpy(), "gaps": np.array(has_gaps(self.memory.patterns))}, len(stored))
 
     def _find(self, where: str) -> Tensor:
         """Flags (n,) of the rows that pass."""

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ahop._checks import as_group_names, as_queries, check_count
+from ahop._missing import holds_nan
 from ahop._typing import Entries, Kind, Queries
 from ahop.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
 from ahop.recaller import Recall, in_kind_of, joined
@@ -33,6 +35,9 @@ class View:
         self.address = store.location.address
         self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
         self.model, self.dimensions, self.names = store.model(), store.dimensions, store.names
+        similarities = (self.model.similarity, *self.model.groups.values())
+        self._compares_patterns = any(each.compares_patterns for each in similarities)
+        self._has_gaps = True  # until the shards say that no pattern has any
         self._schema = open_table(store.location, store.version).schema
 
     def filter(self, where: Mapping[str, object] | None) -> str | None:
@@ -54,12 +59,25 @@ class View:
         k = min(check_count("k", k), self.rows)
         depth, words = depth_for(self.model, k, self.candidates), self.filter(where)
         cuts = message_blocks(len(checked), self.dimensions, depth, self.shards)
-        messages = (
+        messages = [
             Message(np.ascontiguousarray(checked[rows].numpy()), None if names is None else names[rows])
             for rows in cuts
-        )
-        parts = [merge(each, self.model, k) for each in ask(messages, depth, words)]
+        ]
+        if self._compares_patterns and (self._has_gaps or holds_nan(checked)):
+            messages = self._with_worst(ask, messages, words)
+        parts = [merge(each, self.model, k) for each in ask(iter(messages), depth, words)]
         return in_kind_of(queries, joined(parts) if parts else self._nothing(checked, k))
+
+    def _with_worst(self, ask: Ask, messages: list[Message], where: str | None) -> list[Message]:
+        """The same with the worst scores of all shards, which are asked for these first."""
+        asking = (replace(each, asks_worst=True) for each in messages)
+        found = list(ask(asking, 1, where))
+        if found:
+            self._has_gaps = any(bool(each.arrays["gaps"]) for each in found[0])
+        return [
+            replace(message, worst=np.minimum.reduce([each.arrays["worst"] for each in answers]))
+            for message, answers in zip(messages, found, strict=True)
+        ]
 
     def _nothing(self, queries: Queries, k: int) -> Recall[Tensor]:
         """What is answered to no query."""

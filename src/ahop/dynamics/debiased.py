@@ -6,6 +6,7 @@ from typing import final
 import torch
 from typing_extensions import override
 
+from ahop._missing import holds_nan
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
 from ahop.energies.free import FreeEnergy
@@ -58,4 +59,5 @@ class DebiasedReadout(Dynamics):
             and isinstance(memory.separation, Softmax)
             and memory.separation.beta == 1
             and memory.separation.floor == 0
+            and not holds_nan(memory.patterns)
         )

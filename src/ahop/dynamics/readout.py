@@ -5,6 +5,7 @@ from typing import final
 
 from typing_extensions import override
 
+from ahop._missing import holds_nan
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
 from ahop.energies.quadratic import QuadraticEnergy
@@ -18,7 +19,8 @@ class Readout(Dynamics):
     r"""$x \leftarrow \mathcal T(x) = \mathrm{sep}(s)\,\Xi$.
 
     With dot products, a convex potential and the quadratic energy (M-, S- and K-Hop) this is the concave-convex
-    procedure, so the energy falls.
+    procedure, so the energy falls. Not so where stored patterns have gaps (NaN): scores are made up for these, and the
+    readout is not their gradient.
 
     Paper:
         Section 2.1, the retrieval dynamics $\mathcal T$.
@@ -35,4 +37,5 @@ class Readout(Dynamics):
             and isinstance(memory.energy_function, QuadraticEnergy)
             and memory.separation.is_convex
             and memory.separation.is_distribution
+            and not holds_nan(memory.patterns)
         )

@@ -8,7 +8,7 @@ from torch import Generator
 from typing_extensions import override
 
 from ahop._checks import check_choice
-from ahop._missing import filled
+from ahop._missing import filled, holds_nan
 from ahop._typing import Queries
 from ahop.dynamics.base import Dynamics
 from ahop.energies.free import FreeEnergy
@@ -56,6 +56,7 @@ class SignDynamics(Dynamics):
             and isinstance(memory.modulation, Unmodulated)
             and isinstance(memory.energy_function, FreeEnergy)
             and memory.separation.is_convex
+            and not holds_nan(memory.patterns)
         )
 
 

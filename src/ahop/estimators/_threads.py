@@ -1,27 +1,19 @@
 """`n_jobs`, for work that torch does in threads."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 
-import torch
-
+from ahop._threads import own_threads
 from ahop.errors import InvalidValueError
 
 
-@contextmanager
-def threads(n_jobs: int | None) -> Iterator[None]:
-    """Torch works on so many threads inside; as many as before afterwards.
+def threads(n_jobs: int | None) -> AbstractContextManager[None]:
+    """Torch works on so many threads inside, for this caller; as many as before afterwards.
 
     Args:
         n_jobs: None leaves torch as it is; -1 is all cores, -2 all but one, and so on.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if n_jobs is None else _count(n_jobs))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return nullcontext() if n_jobs is None else own_threads(_count(n_jobs))
 
 
 def _count(n_jobs: int) -> int:

@@ -50,10 +50,8 @@ class HardNegatives:
     def features(self, with_origin: bool) -> Tensor:
         """What a detector of unknown queries looks at, (b, 4), with the origin or as if it had never been stored."""
         best = torch.cat([self.own, self.closest], dim=-1) if with_origin else self.closest
-        drawn = Evidence.of(self.drawn)
-        spread = (drawn.squares / drawn.known.clamp_min(1)).sqrt()
         rest = torch.logsumexp(self.drawn.double() + self.log_each, -1)
-        return Evidence.of_some(best, rest, drawn.mean, spread, self.count - (not with_origin)).features()
+        return Evidence.of_some(best, rest, self.drawn, self.count - (not with_origin)).features()
 
 
 def pairs_to_scan(patterns: Patterns) -> int:

@@ -1,7 +1,8 @@
 """The index: candidates from an engine, exact scores, and posteriors that account for the other rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
+from math import log
 from typing import Any, final, overload
 from weakref import WeakKeyDictionary
 
@@ -12,8 +13,11 @@ from torch.nn.functional import pad
 
 from ahop._blocks import blocks
 from ahop._checks import as_queries, as_query, as_rows, check_count, check_kind
+from ahop._derived import have_gaps
 from ahop._free_memory import check_free_memory
 from ahop._html import facts
+from ahop._overlap import shared_dimensions
+from ahop._tensors import best_first, lowest
 from ahop._typing import Entries, NotTensor, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
 from ahop.explanation import Compared, Explanation, explain
@@ -25,6 +29,7 @@ from ahop.memory import AssociativeMemory
 from ahop.paired import paired_scores
 from ahop.ranking import Ranked, Ranking, gathered, posterior_of
 from ahop.recaller import Recall, in_kind_of, labels_at, refuse_same
+from ahop.scoring import with_prior
 from ahop.separations.softmax import has_evidence
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
@@ -137,17 +142,32 @@ class Index:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the answers are the index's own."""
         memory = self.memory
         asked = as_query(query, memory.patterns, memory.dimensions)
+        model = memory.model.for_group(group)
+        worst = self._worst(model.similarity, asked, None)
         ranked = self.search(asked, 2, groups=None if group is None else [group])
         compared = Compared.among(ranked, against, self._stored, memory.log_prior, memory.labels, memory.dimensions)
         if bool(self.removed[compared.rows.cpu()].any()):
             raise InvalidValueError(f"`against` must be a pattern that can be answered; {against!r} was removed.")
-        return explain(memory.model.for_group(group), ranked, compared, asked)
+        if worst is not None:
+            model = model.replaced(similarity=model.similarity.with_worst(worst))
+        return explain(model, ranked, compared, asked)
 
     @torch.no_grad()
     def search(
-        self, queries: RowsLike, k: int, *, where: Where | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: RowsLike,
+        k: int,
+        *,
+        where: Where | None = None,
+        groups: Sequence[object] | None = None,
+        worst: Tensor | None = None,
     ) -> Ranked:
-        """The k best rows of each query with their exact scores, and what all rows weigh: part of a larger answer."""
+        """The k best rows of each query with their exact scores, and what all rows weigh: part of a larger answer.
+
+        Args:
+            worst: (b, m) the worst scores of each query among all rows of that larger answer; see
+                `Similarity.worst_scores`. If None, those of the rows that stand for all others.
+        """
         checked = as_queries(queries, self.memory.patterns, dimensions=self.memory.dimensions)
         wanted = min(max(check_count("k", k), self.candidates), len(self.removed))
         allowed = ~self.removed if bool(self.removed.any()) else None
@@ -155,7 +175,12 @@ class Index:
             asked_for = self.metadata.allowed(where, len(self.removed))
             allowed = asked_for if allowed is None else asked_for & allowed
         found = [
-            (asked[part], self._search_few(checked[asked[part]], similarity, wanted, allowed))
+            (
+                asked[part],
+                self._search_few(
+                    checked[asked[part]], similarity, wanted, allowed, None if worst is None else worst[asked[part]]
+                ),
+            )
             for similarity, asked in self.memory.model.by_group(groups, len(checked))
             for part in blocks(len(asked), 1, BATCH)
         ]
@@ -203,7 +228,18 @@ class Index:
         """No queries, or no rows that may be answered."""
         return Ranking(self.memory.model, len(queries), wanted, queries).ranked()
 
-    def _search_few(self, queries: Queries, similarity: Similarity, wanted: int, allowed: Tensor | None) -> Ranked:
+    def _worst(self, similarity: Similarity, queries: Queries, allowed: Tensor | None) -> Tensor | None:
+        """The worst scores of the rows that stand for all others; of all that pass a filter, if these are as few."""
+        if not similarity.compares_patterns or not have_gaps(self._stored, queries):
+            return None
+        rows = self._drawn
+        if allowed is not None:
+            rows = rows[allowed[rows]] if int(allowed.sum()) > DRAWN else allowed.nonzero().squeeze(-1)
+        return similarity.rows(rows).worst_scores(self._stored[rows], queries)
+
+    def _search_few(
+        self, queries: Queries, similarity: Similarity, wanted: int, allowed: Tensor | None, worst: Tensor | None
+    ) -> Ranked:
         model, count = self.memory.model, len(self.removed) if allowed is None else int(allowed.sum())
         if not count:
             return self._nothing(queries, wanted)
@@ -217,29 +253,40 @@ class Index:
         step = max(1, len(self._drawn) // COMPARED) if is_whole else 1
         some = slice(None, None if needs_drawn else 0, step)
         compared = self._drawn[some]
-        scores = self._exact(queries, similarity, torch.cat([found.indices, compared.expand(len(queries), -1)], dim=-1))
-        exact, of_compared = scores[:, : found.indices.shape[1]], scores[:, found.indices.shape[1] :]
+        worst = self._worst(similarity, queries, allowed) if worst is None else worst[:, : similarity.worst_count]
+        looked_at = torch.cat([found.indices, compared.expand(len(queries), -1)], dim=-1)
+        plain = self._exact(queries, similarity, looked_at, worst)
+        scores = self._with_prior(plain, looked_at)
+        number = found.indices.shape[1]
+        exact, of_compared = scores[:, :number], scores[:, number:]
         known, evidence = torch.full((len(queries),), count), None
         if needs_drawn:
             drawn = of_compared
             if is_whole:
                 drawn = asked @ self._drawn_vectors.mT
                 drawn += (of_compared - drawn[:, some]).mean(-1, keepdim=True)  # what lifting leaves out
+                if not similarity.missing_is_evidence and have_gaps(self._stored, queries):
+                    shared = shared_dimensions(self._stored[self._drawn], queries)
+                    drawn = drawn.masked_fill(shared == 0, lowest(drawn.dtype))
             known = (count * has_evidence(of_compared).double().mean(-1)).round().long()
-            tail = self._tail(exact, drawn, found.indices, allowed, count)
-            rest = tail(beta)
+            rest = self._tail(exact, drawn, found.indices, allowed, count, beta)
             if model.detector is not None:
-                plain = rest if beta == 1 else tail(1.0)
-                evidence = Evidence.of_some(exact, plain, drawn.mean(-1), drawn.std(-1, correction=0), count)
-        if found.log_mass is not None:
+                if self.memory.log_prior is not None:  # a detector knows nothing of a prior
+                    drawn = drawn - self._with_prior(torch.zeros_like(drawn), self._drawn)
+                evidence = self._evidence(plain[:, :number], drawn, found.indices, allowed, count)
+        if number == count:  # there are no others
+            rest = torch.full_like(exact[:, 0], -torch.inf)
+        elif found.log_mass is not None:
             rest = _rest(found, exact, beta)
-        best = exact.topk(min(wanted, exact.shape[1]), dim=-1)
-        ids = found.indices.gather(-1, best.indices).masked_fill(torch.isneginf(best.values), -1)
-        top = best.values[:, :1]
+        rows = found.indices.sort(dim=-1)  # of equals the first row, in whatever order the engine brings them
+        values, places = best_first(exact.gather(-1, rows.indices), min(wanted, number))
+        ids = rows.values.gather(-1, places).masked_fill(torch.isneginf(values), -1)
+        top = values[:, :1]
         others = torch.logsumexp(beta * (exact - top).double(), -1)
         log_mass = torch.logaddexp(others, rest.double() - beta * top.squeeze(-1).double())
+        log_mass = log_mass.where(has_evidence(exact).any(-1), log(count))  # else all rows are alike
         short = wanted - ids.shape[1]
-        ids, values = pad(ids, (0, short), value=-1), pad(best.values, (0, short), value=-torch.inf)
+        ids, values = pad(ids, (0, short), value=-1), pad(values, (0, short), value=-torch.inf)
         return Ranked(ids, values, log_mass, known, count, evidence)
 
     def _asked(self, queries: Queries, similarity: Similarity) -> tuple[Tensor, bool]:
@@ -259,25 +306,37 @@ class Index:
             asked = pad(asked, (0, 1), value=1.0)
         return asked, is_whole and self.lifting.is_whole
 
-    def _exact(self, queries: Queries, similarity: Similarity, indices: Tensor) -> Scores:
-        """The memory's scores of each query's candidates, (b, c)."""
-        known = indices.clamp_min(0)
-        scores = paired_scores(similarity, self._stored, known, queries)
-        if self.memory.log_prior is not None:
-            scores = scores + self.memory.log_prior[known] / self.memory.separation.beta
+    def _exact(self, queries: Queries, similarity: Similarity, indices: Tensor, worst: Tensor | None) -> Scores:
+        """The memory's scores of each query's candidates, (b, c), without the prior."""
+        scores = paired_scores(similarity, self._stored, indices.clamp_min(0), queries, worst)
         return scores.masked_fill(indices < 0, -torch.inf)
 
-    def _tail(
+    def _with_prior(self, scores: Scores, indices: Tensor) -> Scores:
+        """Scores of these rows and their prior."""
+        prior = self.memory.log_prior
+        return scores if prior is None else with_prior(scores, prior[indices.clamp_min(0)], self.memory.separation)
+
+    def _evidence(
         self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int
-    ) -> Callable[[float], Tensor]:
-        """By the sharpness of scores, the logarithm of the mass that is no candidate, (b,)."""
+    ) -> Evidence:
+        """What a detector sees: of all rows where all are candidates, else as the drawn ones have it."""
+        if candidates.shape[1] == count:
+            return Evidence.of(exact)
+        stand = drawn if allowed is None else drawn.masked_fill(~allowed[self._drawn], -torch.inf)
+        rest = self._tail(exact, drawn, candidates, allowed, count, 1.0)
+        return Evidence.of_some(exact, rest, stand, count)
+
+    def _tail(
+        self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int, beta: float
+    ) -> Tensor:
+        """The logarithm of the mass that is no candidate, (b,), where scores are sharpened by `beta`."""
         free = drawn if allowed is None else drawn.masked_fill(~allowed[self._drawn], -torch.inf)
         places = torch.searchsorted(self._drawn, candidates.contiguous()).clamp_max(len(self._drawn) - 1)
         taken = torch.zeros_like(free).scatter_add_(-1, places, (self._drawn[places] == candidates).to(free))
         free = free.masked_fill(taken > 0, -torch.inf)
         last = exact.masked_fill(torch.isneginf(exact), torch.inf).amin(-1)  # the last candidate that there is
         number = int((candidates >= 0).sum(-1).max()) if candidates.numel() else 0
-        return lambda beta: log_tail_mass(beta * last, max(1, number), beta * free, max(0, count - number))
+        return log_tail_mass(beta * last, max(1, number), beta * free, max(0, count - number))
 
 
 def _are_same(first: Similarity, second: Similarity) -> bool:

@@ -96,7 +96,13 @@ def lift(
     if isinstance(similarity, MADE_OF_OTHERS):
         known = similarity(stored[:MEASURED], asked) > lowest(stored.dtype)
         asked = asked[known.all(-1)]  # the others have nothing that an error could be measured on
-    lifting = lifting_of(similarity, LiftRequest(stored, asked, tolerance, gaps, most))
+    try:
+        lifting = lifting_of(similarity, LiftRequest(stored, asked, tolerance, gaps, most))
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+        raise UnsupportedError(
+            f"{similarity!r} cannot be lifted over these patterns, whose numbers are too large or too far apart: "
+            f"{error} Scale them, or recall without an index."
+        ) from error
     _measure(lifting, similarity, stored[:MEASURED], asked)
     return lifting
 

@@ -18,7 +18,7 @@ from ahop.kernels.packing import keep_packed
 from ahop.memory import AssociativeMemory
 from ahop.ranking import posterior_of
 from ahop.recaller import Recall, labels_at
-from ahop.scoring import rank, rank_together, without_floor
+from ahop.scoring import rank, rank_together, settled, without_floor
 from ahop.service.columns import Columns, longest
 
 # Through an index only so many of its candidates are answered: the last of them are not sure to be the next best.
@@ -142,6 +142,7 @@ class Snapshot:
         """Why one query (1, d) is answered as it is, among the rows that may be answered."""
         memory = self.memory
         model = memory.model if group is None else memory.model.for_group(group)
+        model = settled(model, self._stored, query, rows)
         ranked = rank(model, self._stored, query, 2, rows=rows, log_prior=memory.log_prior)
         names = memory.labels if memory.labels is not None else self.ids.numpy().astype(object)
         compared = Compared.among(ranked, None, self._stored, memory.log_prior, names, memory.dimensions)

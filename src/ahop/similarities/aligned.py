@@ -56,6 +56,19 @@ class AlignedSimilarity(Similarity):
         """The queries on the scale of the patterns; gaps stay."""
         return (queries - self.offset.to(queries.dtype)) / self.gain.to(queries.dtype)
 
+    @property
+    @override
+    def worst_count(self) -> int:
+        return self.base.worst_count
+
+    @override
+    def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
+        return self.base.worst_scores(patterns, self.aligned(queries))
+
+    @override
+    def with_worst(self, worst: Tensor) -> "AlignedSimilarity":
+        return self.with_base(self.base.with_worst(worst))
+
     @override
     def rows(self, indices: Indices | slice) -> "AlignedSimilarity":
         return self.with_base(self.base.rows(indices))

@@ -32,7 +32,8 @@ class Similarity(Component, ABC):
     Attributes:
         missing_is_evidence: the formulas themselves know what a NaN says; they get the data as they are, and no score
             is put in the place of theirs.
-        compares_patterns: where data have gaps, a score may depend on the other patterns; score all of them at once.
+        compares_patterns: where data have gaps, a score may depend on the other patterns: score all of them at once,
+            or give it the worst scores of all of them by `with_worst`.
     """
 
     missing_is_evidence: bool = False
@@ -57,7 +58,8 @@ class Similarity(Component, ABC):
         formula = self.partial if has_gaps else super().__call__
         scores: Scores = formula(patterns, queries)
         if not torch.compiler.is_compiling() and not all_finite(scores):
-            scores = saturate(formula(patterns.double(), queries.double()), scores.dtype)
+            again = saturate(formula(patterns.double(), queries.double()), scores.dtype)
+            scores = again.nan_to_num(lowest(scores.dtype))  # beyond double precision: as far as can be
         if has_gaps:
             return scores.masked_fill(shared_dimensions(patterns, queries) == 0, lowest(scores.dtype))
         return scores
@@ -65,6 +67,22 @@ class Similarity(Component, ABC):
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
         """What makes each score: dimensions, where these are added up, and what only the whole vector says."""
         return Contributions.of_whole(type(self).__name__, self(patterns, queries), patterns.shape[-1])
+
+    @property
+    def worst_count(self) -> int:
+        """How many worst scores `with_worst` takes; zero where no score depends on the other patterns."""
+        return 0
+
+    def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
+        """The worst scores (b, m) that stand for missing ones; infinity for those of which none is known.
+
+        Over patterns that come in parts, their minimum is that of all.
+        """
+        return queries.new_empty(len(queries), 0)
+
+    def with_worst(self, worst: Tensor) -> "Similarity":
+        """The same for the very queries whose worst scores (b, m) these are: no score depends on other patterns now."""
+        return self
 
     def rows(self, indices: Indices | slice) -> "Similarity":
         """The similarity for some of the stored patterns only. The same object, unless it knows patterns one by one."""

@@ -20,7 +20,7 @@ class PooledSimilarity(Similarity):
     r"""$s(\xi, x) = \sum_k w_k\, \mathrm{sim}_k(\xi, x)$ with $w_k \ge 0$: a log-linear pool.
 
     The paper's adaptive similarity, with learned bases: members that err differently do better together. A member that
-    has no evidence for a pair, as they share nothing, counts as the lowest score that it gives to another pattern for
+    has no evidence for a pair, as they share nothing, counts as the worst score that it gives to another pattern for
     that query; 0 if it knows none. A query that no member of positive weight knows anything of has the lowest score
     everywhere.
 
@@ -46,6 +46,7 @@ class PooledSimilarity(Similarity):
                 "out to call them by their classes."
             )
         self.register_buffer("weights", torch.ones(len(chosen)))
+        self._worst: list[Tensor | None] = [None] * len(chosen)
 
     @override
     def configuration(self) -> dict[str, object]:
@@ -59,9 +60,9 @@ class PooledSimilarity(Similarity):
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
         """Of all members together. One that lacks evidence for a pair is told as a whole, by what it counts there."""
         found = Contributions(patterns.new_zeros(len(queries), *patterns.shape), {})
-        for name, weight, member in zip(self.names, self.weights, self.parts(), strict=True):
+        for place, (name, weight, member) in enumerate(zip(self.names, self.weights, self.parts(), strict=True)):
             scores = member(patterns, queries)
-            filled_in, _ = worst_for_unknown(scores)
+            filled_in, _ = self._filled(place, scores)
             if bool((filled_in == scores).all()):
                 of_member = member.contributions(patterns, queries).named(name)
             else:
@@ -72,12 +73,38 @@ class PooledSimilarity(Similarity):
     def combined(self, scores: Iterable[Scores]) -> Scores:
         """The scores of the pool from those of its members, which may come one by one."""
         total, known = torch.zeros(()), torch.zeros((), dtype=torch.bool)
-        for weight, own in zip(self.weights, scores, strict=True):
-            filled_in, knows = worst_for_unknown(own)
+        for place, (weight, own) in enumerate(zip(self.weights, scores, strict=True)):
+            filled_in, knows = self._filled(place, own)
             # Each term held at the largest finite number: no sum of these is infinity less infinity.
             total = saturate(total.to(own) + saturate(weight.to(own) * filled_in))
             known = known.to(knows) | (knows & (weight > 0))
         return total.where(known, lowest(total.dtype))
+
+    @property
+    @override
+    def worst_count(self) -> int:
+        return sum(member.worst_count or 1 for member in self.parts())
+
+    @override
+    def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
+        """Of each member. A pool among them has nothing missing once its own members have their worst scores."""
+        return torch.cat(
+            [
+                member.worst_scores(patterns, queries) if member.worst_count else worst_known(member(patterns, queries))
+                for member in self.parts()
+            ],
+            dim=-1,
+        )
+
+    @override
+    def with_worst(self, worst: Tensor) -> "PooledSimilarity":
+        widths = [member.worst_count for member in self.parts()]
+        columns = torch.split(worst, [width or 1 for width in widths], dim=-1)
+        settled = [each.with_worst(part) for each, part in zip(self.parts(), columns, strict=True)]
+        other = PooledSimilarity(settled, self.names)
+        other.weights, other.compares_patterns = self.weights.clone(), False
+        other._worst = [None if width else part for width, part in zip(widths, columns, strict=True)]
+        return other
 
     def parts(self) -> list[Similarity]:
         """The members, in the order of their weights."""
@@ -97,14 +124,30 @@ class PooledSimilarity(Similarity):
             return self
         other = PooledSimilarity(members, self.names)
         other.weights = self.weights.clone()
+        other._worst, other.compares_patterns = self._worst, self.compares_patterns
         return other
 
+    def _filled(self, place: int, scores: Scores) -> tuple[Scores, Tensor]:
+        """The scores of a member, without what is missing."""
+        return worst_for_unknown(scores, self._worst[place])
 
-def worst_for_unknown(scores: Scores) -> tuple[Scores, Tensor]:
-    """The worst known score of each query in the place of what is not known, and (b, 1) whether anything is known."""
+
+def worst_known(scores: Scores) -> Tensor:
+    """The worst known score of each query, (b, 1); infinity where none is known."""
+    if not scores.shape[-1]:
+        return scores.new_full((*scores.shape[:-1], 1), torch.inf)
+    return scores.masked_fill(scores <= lowest(scores.dtype), torch.inf).amin(-1, keepdim=True)
+
+
+def worst_for_unknown(scores: Scores, worst: Tensor | None = None) -> tuple[Scores, Tensor]:
+    """The worst known score of each query in the place of what is not known, and (b, 1) whether anything is known.
+
+    Args:
+        worst: (b, 1) of all patterns, infinity where none is known; None if these are all.
+    """
     known = scores > lowest(scores.dtype)
-    knows = known.any(-1, keepdim=True)
-    if not torch.compiler.is_compiling() and bool(known.all()):
-        return scores, knows
-    worst = scores.masked_fill(~known, torch.inf).amin(-1, keepdim=True).where(knows, 0)
-    return scores.where(known, worst), knows
+    if worst is None and not torch.compiler.is_compiling() and bool(known.all()):
+        return scores, known.any(-1, keepdim=True)
+    found = worst_known(scores) if worst is None else worst.to(scores)
+    knows = found < torch.inf
+    return scores.where(known, found.where(knows, 0)), knows

@@ -45,6 +45,19 @@ class TransformedSimilarity(Similarity):
             return super().contributions(patterns, queries)
         return self.base.contributions(stored, asked)
 
+    @property
+    @override
+    def worst_count(self) -> int:
+        return self.base.worst_count
+
+    @override
+    def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
+        return self.base.worst_scores(self._stored(patterns), self.transform(queries))
+
+    @override
+    def with_worst(self, worst: Tensor) -> "TransformedSimilarity":
+        return self.with_base(self.base.with_worst(worst))
+
     @override
     def rows(self, indices: Indices | slice) -> "TransformedSimilarity":
         return self.with_base(self.base.rows(indices))

@@ -14,6 +14,7 @@ from ahop.errors import InvalidValueError
 from ahop.model import Model
 from ahop.stores.integrity import compact_lists, verify_version
 from ahop.stores.models import describe_model, remove_models, words_of
+from ahop.stores.numbers import check_numbers_left, remove_marks
 from ahop.stores.rows import ID, ids_of, positions_of, some_of, table_of, table_read
 from ahop.stores.writer import Writer
 from ahop.stores.written import check_written
@@ -27,11 +28,13 @@ def add_rows(
 ) -> Tensor:
     if ids is not None:
         _refuse_known(ids, ids_of(table_read(table.scanner(columns=[ID]))))
+    if not len(patterns):
+        table_of(table.schema.remove_metadata(), torch.arange(0), patterns, metadata)  # says so if columns do not fit
+        return torch.arange(0)
     start = writer.next_id(table) if ids is None else 0
+    check_numbers_left(start, len(patterns))
     numbers = torch.arange(start, start + len(patterns)) if ids is None else ids
     rows = table_of(table.schema.remove_metadata(), numbers, patterns, metadata)
-    if not len(numbers):
-        return numbers
     try:
         writer.append(table, rows)
     except OSError as error:
@@ -58,6 +61,8 @@ def remove_rows(writer: Writer, table: Any, ids: Tensor) -> None:
     if len(ids) == len(known):
         raise InvalidValueError("`ids` names every stored pattern; a store keeps at least one.")
     if len(ids):
+        if int(ids.max()) == int(known.max()):
+            writer.keep_number(1 + int(ids.max()))
         rows = _optional.pyarrow().table({ID: ids.numpy()})
         writer.merge(table, lambda builder: builder.when_matched_delete(), rows)
 
@@ -77,6 +82,7 @@ def restore(writer: Writer, table: Any, version: int) -> None:
     old = table.checkout_version(version)
     if writer.location.folder is not None:
         verify_version(writer.location.folder, old)
+    writer.keep_number(writer.next_id(table))
     if writer.flusher is not None:
         writer.flusher.flush_data()
     old.restore()
@@ -99,6 +105,7 @@ def compact(writer: Writer, table: Any, keep: timedelta, fragment_rows: int) -> 
     table.checkout_latest()
     table.cleanup_old_versions(older_than=keep)
     if writer.location.folder is not None:
+        remove_marks(writer.location.folder)
         compact_lists(writer.location.folder)
     if writer.location.folder is not None:  # elsewhere another writer may be about to name a file that none names yet
         named = [words_of(table.checkout_version(each["version"]).schema, writer.location) for each in table.versions()]

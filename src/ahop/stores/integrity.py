@@ -6,7 +6,6 @@ the file changes.
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
 from threading import Lock
@@ -18,6 +17,8 @@ from ahop.errors import FileFormatError, UnavailableError
 
 CHECKSUMS, DATA = "_checksums", "data"
 SUFFIX = ".json"
+# Entries about files that went, before it is worth looking for them.
+MOST_FORGOTTEN = 1000
 
 _lock = Lock()
 # By path: what the file was when its checksum was right, and that checksum.
@@ -36,16 +37,13 @@ def record(folder: Path, files: Iterable[Path]) -> None:
 
 def recorded(folder: Path) -> dict[str, str]:
     """The checksum of each file, by its path in the table. A list that is damaged itself is left out."""
-    found: dict[str, str] = {}
-    for path in _of(folder):
-        with _lock:
-            known = _lists.get(path)
-        if known is None:
-            known = _read(path)
-            with _lock:
-                _lists[path] = known
-        found |= known
-    return found
+    while True:
+        paths = _of(folder)
+        lists = [_list(path) for path in paths]
+        if None not in lists:
+            _forget(_lists, folder / CHECKSUMS, set(paths))
+            return {name: checksum for each in lists if each for name, checksum in each.items()}
+        # A list went while we read, as they were joined: the joined one has what was in it.
 
 
 def verify(folder: Path, files: Iterable[Path]) -> None:
@@ -56,11 +54,13 @@ def verify(folder: Path, files: Iterable[Path]) -> None:
         UnavailableError: it cannot be read at this moment.
     """
     known = recorded(folder)
+    _forget(_compared, folder, {folder / name for name in known})
     for path in files:
         name = _name(folder, path)
         if name not in known:
             raise FileFormatError(
-                f"`{path}` has no checksum: the list that had it is missing or damaged. Restore `{folder}` from a copy."
+                f"`{path}` has no checksum: the list that had it is missing or damaged. Restore `{folder}` from a "
+                f"copy; or, where there is none, `ahop doctor {folder} --repair` reads all rows and writes it anew."
             )
         if not is_right(path, known[name]):
             raise FileFormatError(
@@ -71,7 +71,11 @@ def verify(folder: Path, files: Iterable[Path]) -> None:
 
 def verify_version(folder: Path, table: Any) -> None:
     """The files that hold the rows of an open table, and its deletions."""
-    verify_fragments(folder, table.get_fragments())
+    verify(folder, files_of_version(folder, table))
+
+
+def files_of_version(folder: Path, table: Any) -> Iterator[Path]:
+    return _files_of(folder, table.get_fragments())
 
 
 def verify_fragments(folder: Path, fragments: Iterable[Any]) -> None:
@@ -94,11 +98,19 @@ def is_right(path: Path, checksum: str) -> bool:
 
 def compact_lists(folder: Path) -> None:
     """One list for all files that are still there. Only for who alone may write."""
-    old, known = list(_of(folder)), recorded(folder)
-    _write(folder, {name: checksum for name, checksum in known.items() if (folder / name).exists()})
+    old, known = _of(folder), recorded(folder)
+    joined = _write(folder, {name: checksum for name, checksum in known.items() if (folder / name).exists()})
     for path in old:
-        with suppress(FileNotFoundError):
-            path.unlink()
+        if path != joined:  # a list is named by what is in it: nothing changed since the last time
+            path.unlink(missing_ok=True)
+
+
+def _forget(kept: dict[Path, Any], folder: Path, there: set[Path]) -> None:
+    """Keep nothing of files that went, once these are most of what is kept."""
+    with _lock:
+        if len(kept) > 2 * len(there) + MOST_FORGOTTEN:
+            for path in [each for each in kept if each.is_relative_to(folder) and each not in there]:
+                del kept[path]
 
 
 def _files_of(folder: Path, fragments: Iterable[Any]) -> Iterator[Path]:
@@ -114,11 +126,23 @@ def _of(folder: Path) -> list[Path]:
     return sorted(where.glob(f"[!.]*{SUFFIX}")) if where.is_dir() else []
 
 
-def _read(path: Path) -> dict[str, str]:
+def _list(path: Path) -> dict[str, str] | None:
+    """The checksums of one list; none where it is damaged, and None where it is gone."""
+    with _lock:
+        known = _lists.get(path)
+    if known is None:
+        known = _read(path)
+        if known:
+            with _lock:
+                _lists[path] = known
+    return known
+
+
+def _read(path: Path) -> dict[str, str] | None:
     try:
         content = path.read_bytes()
-    except FileNotFoundError:  # lists were joined meanwhile
-        return {}
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise UnavailableError(f"`{path}` cannot be read at this moment: {error}. Try again.") from error
     if path.stem != digest(content):
@@ -131,12 +155,13 @@ def _read(path: Path) -> dict[str, str]:
     return found if is_list else {}
 
 
-def _write(folder: Path, checksums: dict[str, str]) -> None:
+def _write(folder: Path, checksums: dict[str, str]) -> Path:
     content = json.dumps(checksums, sort_keys=True).encode()
-    where = folder / CHECKSUMS
-    make_folder(where)
-    with replacing(where / f"{digest(content)}{SUFFIX}") as beside:
+    path = folder / CHECKSUMS / f"{digest(content)}{SUFFIX}"
+    make_folder(path.parent)
+    with replacing(path) as beside:
         beside.write_bytes(content)
+    return path
 
 
 def _checksum(path: Path) -> str:

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import torch
 
-from ahop import _optional
 from ahop._checks import check_kind
 from ahop._files import digest
 from ahop._json import parse_json
@@ -18,6 +17,7 @@ from ahop.errors import FileFormatError, UnsupportedError
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.saving.load import model_from_bytes, model_to_bytes
+from ahop.stores.files import files_of
 from ahop.stores.location import Location
 from ahop.stores.written import check_size
 
@@ -68,7 +68,7 @@ def describe_model(model: Model, location: Location, table: str) -> dict[str, st
         with tempfile.NamedTemporaryFile() as beside:
             beside.write(content)
             beside.flush()
-            _files(location).upload_file(beside.name, found["file"])
+            files_of(location).upload_file(beside.name, found["file"])
         if location.folder is not None:
             check_size(location.folder / str(found["file"]), len(content))
     return {WORDS: json.dumps(found)}
@@ -107,7 +107,7 @@ def read_model(words: dict[str, Any], location: Location) -> Model:
 
 def remove_models(location: Location, kept: set[str]) -> None:
     """Remove the files of models that no version names any more."""
-    files = _files(location)
+    files = files_of(location)
     for each in files.list(FOLDER) if not location.is_in_memory else ():
         name = f"{FOLDER}/{Path(each).name}"
         if name not in kept:
@@ -119,9 +119,5 @@ def _download(name: str, location: Location) -> bytes:
         raise ValueError(f"{name[:100]!r} is no file of a model")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "model"
-        _files(location).download_file(name, str(target))
+        files_of(location).download_file(name, str(target))
         return target.read_bytes()
-
-
-def _files(location: Location) -> Any:
-    return _optional.lance().file.LanceFileSession(location.address, storage_options=location.options)

@@ -30,14 +30,14 @@ def open_table(location: Location, version: int | None = None) -> Any:
         if location.folder is not None:
             check_heads(location, [each for each in heads(location.folder) if each[0] == version])
         try:
-            return _open(location, version)
+            return open_version(location, version)
         except (OSError, ValueError) as error:
             raise InvalidValueError(
                 f"`version` must be one of those that `{location.address}` keeps; {version} cannot be read: {error}"
             ) from error
     newest = None if location.folder is None else newest_version(location)
     try:
-        return _open(location, newest)
+        return open_version(location, newest)
     except (OSError, ValueError) as error:
         raise DataNotFoundError(
             f"`{location.address}` holds no table that can be opened: {error}. `create_store` makes one."
@@ -55,7 +55,7 @@ def newest_version(location: Location) -> int | None:
     if not found:
         return None
     if not _is_recorded(location.folder, found[0][1]) and not _is_whole(location, *found[0]):
-        _put_torn_heads_aside(location, location.folder)
+        put_torn_heads_aside(location, location.folder)
         found = heads(location.folder)
     check_heads(location, found[:1])
     return found[0][0]
@@ -81,7 +81,8 @@ def check_heads(location: Location, found: list[tuple[int, Path]]) -> None:
             )
 
 
-def _put_torn_heads_aside(location: Location, folder: Path) -> None:
+def put_torn_heads_aside(location: Location, folder: Path) -> None:
+    """Heads of versions that a power cut tore before anybody heard of them, from the newest on."""
     with locked(folder):  # a head that is being written is not torn
         found = heads(folder)
         torn = []
@@ -118,10 +119,10 @@ def _is_whole(location: Location, number: int, path: Path) -> bool:
     if content[-len(MAGIC) :] != MAGIC:
         return False
     try:
-        return int(_open(location, number).version) == number
+        return int(open_version(location, number).version) == number
     except (OSError, ValueError):
         return False
 
 
-def _open(location: Location, version: int | None) -> Any:
+def open_version(location: Location, version: int | None) -> Any:
     return _optional.lance().dataset(location.address, version=version, storage_options=location.options)

@@ -16,9 +16,11 @@ from ahop._checks import as_queries
 from ahop._tensors import distinct
 from ahop._typing import Array, Patterns, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnavailableError
+from ahop.stores.numbers import LARGEST
 
 ID, PATTERN = "id", "pattern"
-NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+# Names that begin with an underscore are Lance's own: `_rowid`, `_distance`.
+NAME = r"[A-Za-z][A-Za-z0-9_]*"
 # So many numbers are named in an error message.
 NAMED = 5
 # With it, Lance itself notices when two writers add the same number at the same time.
@@ -52,7 +54,10 @@ def as_stored(patterns: RowsLike, dimensions: int, names: Sequence[str] | None) 
 
 def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
     """Whole numbers from 0, none twice; as many as there are patterns if `count` is given."""
-    tensor = torch.as_tensor(ids).cpu()
+    try:
+        tensor = torch.as_tensor(ids).cpu()
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:
+        raise InvalidTypeError(f"`ids` must be whole numbers from 0 to {LARGEST}: {error}.") from error
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex or tensor.dtype == torch.bool:
         if tensor.numel():
             raise InvalidTypeError(
@@ -64,7 +69,7 @@ def as_ids(ids: Array, count: int | None = None, unique: bool = True) -> Tensor:
         raise ShapeError(f"`ids` must have {wanted}; got shape {tuple(tensor.shape)}.")
     tensor = tensor.long()
     if len(tensor) and int(tensor.min()) < 0:
-        raise InvalidValueError(f"`ids` must be zero or larger; got {int(tensor.min())}.")
+        raise InvalidValueError(f"`ids` must be zero or larger, and at most {LARGEST}; got {int(tensor.min())}.")
     if unique and len(distinct(tensor)[0]) != len(tensor):
         raise InvalidValueError("`ids` must differ from one another; some are there twice.")
     return tensor
@@ -87,8 +92,8 @@ def schema_of(dimensions: int, columns: Mapping[str, Any], words: dict[str, str]
     for name, values in columns.items():
         if name in (ID, PATTERN) or not re.fullmatch(NAME, name):
             raise InvalidValueError(
-                f"`metadata` has a column {name!r}: names are letters, digits and underscores, and not 'id' or "
-                "'pattern'. Give it another name."
+                f"`metadata` has a column {name!r}: names are letters, digits and underscores, begin with a letter, "
+                "and are not 'id' or 'pattern'. Give it another name."
             )
         fields.append(arrow.field(name, _kind(name, values)))
     return arrow.schema(fields, metadata=words)
@@ -139,8 +144,14 @@ def rows_of(table: Any, dimensions: int) -> Rows:
         patterns[start : start + len(chunk)] = torch.from_numpy(np.array(numbers).reshape(-1, dimensions))
         start += len(chunk)
     others = [name for name in table.schema.names if name not in (ID, PATTERN)]
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in others}
-    return Rows(ids_of(table), patterns, columns)
+    return Rows(ids_of(table), patterns, {name: _values(table[name]) for name in others})
+
+
+def _values(column: Any) -> Any:
+    """A column as numpy has it; whole numbers stay whole where others are missing, which are None."""
+    if column.null_count and _optional.pyarrow().types.is_integer(column.type):
+        return np.array(column.to_pylist(), dtype=object)
+    return column.to_numpy(zero_copy_only=False)
 
 
 def batches_of(dataset: Any, rows: int, where: str | None, fragments: list[Any] | None = None) -> Iterator[Rows]:

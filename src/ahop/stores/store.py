@@ -14,7 +14,7 @@ from ahop._checks import as_queries, as_query, check_count
 from ahop._free_memory import check_free_memory
 from ahop._html import facts
 from ahop._typing import Array, Entries, NotTensor, RowsLike
-from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
+from ahop.errors import FileFormatError, InvalidValueError, ShapeError, UnavailableError, UnsupportedError
 from ahop.explanation import Compared, Explanation, explain, is_unknown
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
@@ -40,7 +40,7 @@ from ahop.stores.rows import (
     table_read,
 )
 from ahop.stores.stored_index import CACHE, StoredIndex, indexed
-from ahop.stores.streaming import ranked_among, stream
+from ahop.stores.streaming import ranked_among, settled_among, stream
 from ahop.stores.writer import Writer
 from ahop.variants.base import Pairs, Variant
 
@@ -227,7 +227,9 @@ class Store:
         self._verify()
         model, names = self.model().for_group(group), self.names
         asked = as_query(query, torch.empty(0, self.dimensions), names)
-        ranked = ranked_among(model, asked, 2, self._batches(None))
+        chosen = settled_among(model, model.similarity, asked, lambda: self._batches(None))
+        model = model if chosen is model.similarity else model.replaced(similarity=chosen)
+        ranked = ranked_among(model, asked, 2, lambda: self._batches(None))
         assert ranked.patterns is not None
         ids, patterns = ranked.ids[0], ranked.patterns[0]
         if against is not None:
@@ -331,8 +333,18 @@ class Store:
 
     def _verify(self) -> None:
         """The files of this version are as they were written."""
-        if self.location.folder is not None:
-            verify_version(self.location.folder, self._table)
+        folder = self.location.folder
+        if folder is None:
+            return
+        try:
+            verify_version(folder, self._table)
+        except FileFormatError as error:
+            if self.version in (number for number, _ in heads(folder)):
+                raise
+            raise UnavailableError(
+                f"Version {self.version} of `{folder}` was dropped by `compact` since this handle saw it. `refresh()` "
+                "it, or open the store anew."
+            ) from error
 
     def _check_open(self) -> None:
         if self._is_fixed:

@@ -11,6 +11,7 @@ from ahop.stores.durability import Flusher
 from ahop.stores.integrity import verify_version
 from ahop.stores.location import Location
 from ahop.stores.locking import locked
+from ahop.stores.numbers import mark_number, marked_number
 from ahop.stores.recovery import newest_version
 from ahop.stores.rows import ID, batches_read, ids_of
 from ahop.stores.written import check_written
@@ -38,18 +39,25 @@ class Writer:
     def __init__(self, location: Location) -> None:
         self.location = location
         self.flusher = None if location.folder is None else Flusher(location.folder)
-        self._next: tuple[int, int] | None = None  # a version, and the number after the largest in it
+        self._least = 0  # no smaller number is given by this handle
+        self._next: tuple[int, int] | None = None  # a version, and the number that is given next
 
     def next_id(self, table: Any) -> int:
-        """The number after the largest in the table, which is looked at where others wrote since."""
+        """The number after the largest that was ever given; the table is looked at where others wrote since."""
         if self._next is None or self._next[0] != table.version:
             batches = batches_read(table.scanner(columns=[ID]))
-            self.remember(table, 1 + max((int(ids_of(batch).max()) for batch in batches if batch.num_rows), default=-1))
+            largest = max((int(ids_of(batch).max()) for batch in batches if batch.num_rows), default=-1)
+            self.remember(table, max(1 + largest, self._least, marked_number(self.location)))
         assert self._next is not None
         return self._next[1]
 
     def remember(self, table: Any, number: int) -> None:
         self._next = table.version, number
+
+    def keep_number(self, number: int) -> None:
+        """No smaller number is given from now on, though the row before it goes."""
+        self._least = max(self._least, number)
+        mark_number(self.location, number)
 
     def append(self, table: Any, rows: Any) -> None:
         """Add rows to the newest version whose numbers are not in it; to be called within `turn`.

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from ahop._blocks import blocks
 from ahop._free_memory import check_free_memory
+from ahop._tensors import all_finite, saturate
 from ahop.indexes.engines.base import Engine, Found, stacked
 
 # Scores of one block: rows for the matrix product to be fast, columns for the search of the best to be worth it.
@@ -63,6 +64,8 @@ class ExactEngine(Engine):
         top, mass = queries.new_full((len(queries), 1), -torch.inf), queries.new_zeros(len(queries), 1)
         for columns in blocks(len(self), 1, COLUMNS):
             scores = queries @ self.vectors[columns].mT
+            if not all_finite(scores):  # what is too large is no row less
+                scores = saturate(scores.nan_to_num(0, torch.inf, -torch.inf))
             if allowed is not None:
                 scores.masked_fill_(~allowed[columns], -torch.inf)
             groups = _groups(scores)
