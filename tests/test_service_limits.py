@@ -102,6 +102,30 @@ def test_a_link_of_no_queries_links_nothing(service: Running) -> None:
     assert (said["queries"], said["unmatched"]) == ([], [])
 
 
+def test_the_largest_number_harms_no_later_row(service: Running) -> None:
+    assert service.ask("PUT", "/collections/numbers", {"patterns": [[1.0], [2.0]]})[0] == 201
+    for numbers in ([2**63 - 1], [2**63], [-1], [2**200], [1.5]):
+        assert service.ask("POST", "/collections/numbers/add", {"patterns": [[3.0]], "ids": numbers})[0] < 500
+    status, said, _ = service.ask("POST", "/collections/numbers/add", {"patterns": [[4.0]]})
+    assert status < 500, said
+    for numbers in ([2**63 - 1], [2**63], [2**200]):
+        assert service.ask("POST", "/collections/numbers/delete", {"ids": numbers})[0] < 500
+        pairs = {"queries": [[1.0]], "ids": numbers}
+        assert service.ask("POST", "/collections/numbers/pairs", pairs)[0] < 500
+    assert service.recall("numbers", queries=[[1.1]])["ids"] == [[0]]
+    assert not service.failures()
+
+
+@pytest.mark.parametrize("names", [["_rowid"], ["_rowaddr"], ["_rowoffset"], ["_distance"]])
+def test_columns_that_a_table_cannot_have_are_refused(folder: Path, service: Running, names: list[str]) -> None:
+    body = {"patterns": [[1.0]], "metadata": {name: [1] for name in names}}
+    status, said, _ = service.ask("PUT", "/collections/reserved", body)
+    assert status == 400, said
+    assert names[-1] in said["error"]
+    assert not list((folder / "made").glob("*reserved*")), "nothing is left of it"
+    assert not service.failures()
+
+
 def test_columns_that_differ_by_case_alone_are_two(service: Running) -> None:
     body = {"patterns": [[1.0], [2.0]], "metadata": {"A": [1, 2], "a": [3, 4]}}
     assert service.ask("PUT", "/collections/cases", body)[0] == 201
