@@ -22,6 +22,7 @@ from faults import (
     flips,
     fuzz,
     kills,
+    memory_machine,
     others,
     power_loss,
     read_errors,
@@ -29,7 +30,9 @@ from faults import (
     restarts,
     routes,
     schema,
+    service_machine,
     soak,
+    store_machine,
     writers,
 )
 from faults.campaign import Campaign
@@ -51,6 +54,9 @@ MODULES = (
     drain,
     restarts,
     soak,
+    memory_machine,
+    store_machine,
+    service_machine,
 )
 CAMPAIGNS: dict[str, Campaign] = {each.CAMPAIGN.name: each.CAMPAIGN for each in MODULES}
 

@@ -46,6 +46,12 @@ def test_without_a_floor_nothing_is_left_to_doubt() -> None:
         assert "doubt" not in [bar.name for bar in memory.explain(query).bars]
 
 
+def test_odds_beyond_all_numbers_have_words_on_both_sides() -> None:
+    assert "beyond doubt likelier than 1" in str(Explanation(0, 1, 1.0, 1e4, ()))
+    assert "beyond doubt less likely than unknown" in str(Explanation(0, "unknown", 1.0, -1e4, ()))
+    assert "7.39 times less likely than unknown" in str(Explanation(0, "unknown", 1.0, -2.0, ()))
+
+
 def test_an_outlier_is_named() -> None:
     memory = learned(dimensions=32)
     pairs = ahop.MixedVariant(0.0, 0.2, 0.3).sample(memory.patterns, 1000, 7)

@@ -264,9 +264,8 @@ def _side(size: float) -> str:
 
 
 def _odds(log_odds: float) -> str:
-    if log_odds > CERTAIN:
-        return "beyond doubt likelier"
-    return f"{exp(abs(log_odds)):.3g} times {'likelier' if log_odds >= 0 else 'less likely'}"
+    size = "beyond doubt" if abs(log_odds) > CERTAIN else f"{exp(abs(log_odds)):.3g} times"
+    return f"{size} {'likelier' if log_odds >= 0 else 'less likely'}"
 
 
 def _listed(bars: Sequence[Bar]) -> str:
