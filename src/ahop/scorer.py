@@ -66,8 +66,9 @@ class Scorer:
         return rows
 
     def _answer(self, scores: Array, k: int) -> tuple[Array, Array, float]:
-        unknown = 0.0 if self.model["detector"] is None else unknown_of(scores, self.model["detector"])
         beta, floor, prior = self.model["beta"], self.model["floor"], self.model["log_prior"]
+        possible = scores if prior is None else scores[prior > -np.inf]
+        unknown = 0.0 if self.model["detector"] is None else unknown_of(possible, self.model["detector"])
         if prior is not None:
             scores = np.where((scores == NOTHING).all(), 0, scores) + prior / beta
         best = np.argpartition(-scores, k - 1)[:k]
