@@ -185,5 +185,6 @@ def test_an_exported_scorer_tells_unknown_queries_as_the_memory_does(tmp_path: P
 def test_few_rows_share_the_posterior_of_a_query_of_which_nothing_is_known(separation: Separation) -> None:
     memory = ahop.AssociativeMemory(torch.randn(3, 2), EuclideanSimilarity(), separation)
     nothing = torch.full((1, 2), torch.nan)
-    found, expected = (each.recall(nothing, 3, where=[1]) for each in (ahop.index(memory), memory))
+    row = torch.tensor([1])
+    found, expected = ahop.index(memory).recall(nothing, 3, where=row), memory.recall(nothing, 3, where=row)
     assert found.posterior.tolist() == expected.posterior.tolist()
