@@ -286,7 +286,8 @@ class AssociativeMemory(nn.Module):
         found = patterns[ranked.ids.clamp_min(0)]
         if where is not None:
             found = found.masked_fill((ranked.ids < 0).unsqueeze(-1), torch.nan)
-        return in_kind_of(queries, Recall(ranked.ids, posterior, found, unknown, labels_at(labels, ranked.ids)))
+        named = labels_at(labels, ranked.ids)
+        return in_kind_of(queries, Recall(ranked.ids, posterior, found, unknown, named, model.is_checked))
 
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is: what each dimension says for the answer, and against its rival.

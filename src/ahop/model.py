@@ -67,6 +67,11 @@ class Model(nn.Module):
         return dict(zip(self.group_names, found, strict=True))
 
     @property
+    def is_checked(self) -> bool:
+        """Whether probabilities were compared with origins that somebody knew."""
+        return self.report is not None and self.report.is_checked
+
+    @property
     def weighs_by_mass(self) -> bool:
         """Whether a weight needs no more of the others than their mass; other separations need all scores at once."""
         return isinstance(self.separation, Softmax) or not self.separation.is_distribution

@@ -12,7 +12,7 @@ from torch import Tensor
 from ahop._checks import check_choice
 from ahop._typing import Entries, RowsLike
 from ahop.decisions import Policy, confidence_of, is_bounded, share_of, upper_bound
-from ahop.errors import InvalidTypeError, InvalidValueError
+from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.recaller import Recall, Recaller
 from ahop.variants.base import Pairs
 
@@ -43,7 +43,8 @@ def policy(
         pairs: (origins, copies) that the memory was not fitted to; origins are rows, or labels where it has labels.
         precision: of the accepted answers at least this share is right.
         false_accept: of the queries of no stored pattern at most this share is accepted; needs `strangers`.
-        costs: what a "wrong" answer and an "ask" of a person cost; probabilities are taken at their word.
+        costs: what a "wrong" answer and an "ask" of a person cost; probabilities are taken at their word, which labels
+            must have checked when the memory was fitted.
         coverage: sets of answers hold the origin with this probability (split conformal).
         strangers: queries of no stored pattern, in the share in which they come.
         groups: where each copy comes from, if the memory was fitted with groups.
@@ -142,6 +143,11 @@ class HeldOut:
             raise InvalidValueError(
                 f"`costs` must be those of a wrong answer, and less for asking; got {dict(costs)}. Write "
                 '`costs={"wrong": 20, "ask": 1}`.'
+            )
+        if not self.answers.is_checked:
+            raise UnsupportedError(
+                "`costs` take probabilities at their word, and no label has checked these. Ask for a `precision`, "
+                "which these pairs can promise; or fit with some of them."
             )
         return self._policy(
             1 - ask / wrong, f"A wrong answer costs {wrong:g}, asking costs {ask:g}", "costs", wrong, ask

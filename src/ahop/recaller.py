@@ -54,6 +54,8 @@ class Recall(Generic[Kind]):
         unknown: how likely each query comes from none of them, (b,); None if the memory was not fitted to tell.
             The posterior is for those that do come from one.
         labels: of the stored patterns, (b, k); None if they have none.
+        is_checked: whether probabilities were compared with origins that somebody knew. If not, they order answers, and
+            how high they are means nothing yet.
     """
 
     indices: Kind
@@ -61,6 +63,7 @@ class Recall(Generic[Kind]):
     patterns: Kind
     unknown: Kind | None = None
     labels: NDArray[np.object_] | None = None
+    is_checked: bool = False
 
     def _repr_html_(self) -> str:
         """The first answers to the first queries."""
@@ -73,7 +76,8 @@ class Recall(Generic[Kind]):
             for query in range(min(SHOWN, len(named)))
         ]
         more = f"<p>{len(named) - SHOWN} more queries</p>" if len(named) > SHOWN else ""
-        return table(head, rows) + more
+        unchecked = "" if self.is_checked else "<p>Unchecked: no label has shown whether these are right.</p>"
+        return table(head, rows) + more + unchecked
 
     def expect(self, values: PerStored) -> Kind:
         r"""$\sum_k p_k v_k / \sum_k p_k$: the mean of what is known of the k answers, (b,) or (b, c).
@@ -166,6 +170,7 @@ def in_kind_of(queries: RowsLike, found: Recall[Tensor]) -> Recall[Any]:
         same_kind(found.patterns, queries),
         None if found.unknown is None else same_kind(found.unknown, queries),
         found.labels,
+        found.is_checked,
     )
 
 
@@ -179,4 +184,5 @@ def joined(parts: Sequence[Recall[Tensor]]) -> Recall[Tensor]:
         torch.cat([part.patterns for part in parts]),
         torch.cat(unknown) if unknown else None,
         np.concatenate(labels) if labels else None,
+        all(part.is_checked for part in parts),
     )

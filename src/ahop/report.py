@@ -7,6 +7,12 @@ from typing import TypeAlias
 
 from ahop._html import table
 
+# The first line of a report whose probabilities no known origin was compared with.
+UNCHECKED = (
+    "Unchecked: no label has shown whether these probabilities are right, and damage that a query has all over makes "
+    "them too high. Label some queries and fit again with `pairs=`."
+)
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -168,6 +174,11 @@ class SolverReport:
     seconds: float = 0.0
     adapted: AdaptReport | None = None
 
+    @property
+    def is_checked(self) -> bool:
+        """No solver compares its probabilities with held-out origins."""
+        return False
+
     def __str__(self) -> str:
         end = {True: "converged", False: "stopped before it converged", None: "done"}[self.converged]
         seen = f"{self.pairs} pairs" if self.pairs else "the patterns alone"
@@ -245,6 +256,13 @@ class FitReport:
     unlabeled: "UnlabeledReport | None" = None
     adapted: AdaptReport | None = None
 
+    @property
+    def is_checked(self) -> bool:
+        """Whether probabilities were compared with origins that somebody knew, and nothing was carried over since."""
+        if self.adapted is not None and self.adapted.is_kept:
+            return False
+        return self.corruption is not None if self.unlabeled is None else self.unlabeled.is_checked
+
     def __str__(self) -> str:
         return f"{self._fitted()}{_later(self.adapted)}"
 
@@ -254,7 +272,8 @@ class FitReport:
 
     def _fitted(self) -> str:
         if self.unlabeled is not None:
-            return f"{self.unlabeled}\n{self.corruption}\n{self._calibrated()}\n{self.seconds:.1f} s."
+            first = "" if self.unlabeled.is_checked else f"{UNCHECKED}\n"
+            return f"{first}{self.unlabeled}\n{self.corruption}\n{self._calibrated()}\n{self.seconds:.1f} s."
         if self.corruption is None:
             return f"Chosen: {self.chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
         others = [
@@ -273,9 +292,10 @@ class FitReport:
 
     def _calibrated(self) -> str:
         is_checked = self.unlabeled is not None and self.unlabeled.is_checked
-        by = f"{self.pairs} labeled pairs" if is_checked else "what was found, with no label"
-        first = f", {100 * self.accuracy:.0f} % of which find their origin" if self.accuracy is not None else ""
-        return f"Chosen: {self.chosen}; probabilities are calibrated on {by}{first}."
+        found = "" if self.accuracy is None else f", of which {100 * self.accuracy:.0f} % find their origin"
+        if is_checked:
+            return f"Chosen: {self.chosen}; probabilities are calibrated on {self.pairs} labeled pairs{found}."
+        return f"Chosen: {self.chosen}; probabilities are calibrated on simulated copies{found}; no label checked this."
 
     def _worth(self) -> str:
         if len(self.members) < 2:

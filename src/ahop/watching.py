@@ -34,9 +34,10 @@ class WatchReport:
 
     Attributes:
         queries: how many there were.
-        accuracy: the share of them whose first answer is right, as the posteriors have it. The interval covers chance
-            among these queries and among the pairs that probabilities were calibrated on, and nothing else: it is
-            right while probabilities are still calibrated, and no pattern means something else than it did.
+        accuracy: the share of them whose first answer is right, as the posteriors have it; None where no label has
+            checked these. The interval covers chance among these queries and among the pairs that probabilities were
+            calibrated on, and nothing else: it is right while probabilities are still calibrated, and no pattern means
+            something else than it did.
         unknown: the share that comes from no stored pattern; None if the memory cannot tell: then all are taken to come
             from one.
         drift: of each dimension since the fit, the largest first; empty if there is nothing to compare with.
@@ -48,7 +49,7 @@ class WatchReport:
     """
 
     queries: int
-    accuracy: Share
+    accuracy: Share | None
     unknown: Share | None
     drift: tuple[Drift, ...]
     false_alarms: float
@@ -76,6 +77,11 @@ class WatchReport:
         return " ".join(part for part in parts if part)
 
     def _answers(self) -> str:
+        if self.accuracy is None:
+            return (
+                f"How many of {self.queries} queries are answered right cannot be told by {self.calibration}. Label "
+                "some of them and fit again with `pairs=`."
+            )
         unknown = "" if self.unknown is None else f", and {self.unknown} come from no stored pattern"
         return f"Of {self.queries} queries about {self.accuracy} are answered right{unknown}, by {self.calibration}."
 
@@ -122,9 +128,10 @@ def watch(
 ) -> WatchReport:
     """How many answers to unlabeled queries are right, how many come from no stored pattern, and what has moved.
 
-    The accuracy is the mean of the calibrated confidence, for the share of unknown queries that these queries show. A
-    dimension has moved if values beside those of the answers, missing ones among them, differ from the reference by
-    more than chance explains, all dimensions taken together. Neither depends on which patterns are asked for.
+    How many is told only where labels have checked the probabilities of the fit: it is the mean of the calibrated
+    confidence then, for the share of unknown queries that these queries show. A dimension has moved if values beside
+    those of the answers, missing ones among them, differ from the reference by more than chance explains, all
+    dimensions taken together. Neither depends on which patterns are asked for.
 
     Args:
         queries: (b, d) such as a log has them, at least one.
@@ -194,10 +201,10 @@ class _Watcher:
             self.then = _Answered.by(memory, reference.queries.to(memory.patterns), reference.groups)
         self.names = memory.dimensions or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
         self.side = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * confidence, dtype=torch.float64)))
-        self.pairs, self.calibration = _calibration(memory)
+        self.pairs, self.calibration, self.is_checked = *_calibration(memory), memory.model.is_checked
 
     def report(self, now: _Answered, false_alarms: float, group: str | None = None) -> WatchReport:
-        accuracy, unknown = self._shares(now)
+        accuracy, unknown = self._shares(now) if self.is_checked else (None, None)
         then = self._then(group)
         drift = () if then is None else drift_between(then, now.seen, self.names, false_alarms)
         count = 0 if then is None else len(then)
@@ -302,5 +309,5 @@ def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
     if report.adapted is not None and report.adapted.is_kept:
         return None, "probabilities that were carried over when the memory was adapted"
     if report.unlabeled is not None and not report.unlabeled.is_checked:
-        return None, "probabilities that were calibrated on simulated copies"
+        return None, "probabilities that were calibrated on simulated copies, which no label has checked"
     return report.pairs, f"probabilities that were calibrated on {report.pairs} pairs"

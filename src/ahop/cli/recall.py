@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Queries that are answered under one step of the bar.
 BLOCK = 512
+UNCHECKED = "Unchecked: no label has shown whether these probabilities are right."
 
 
 def recall(
@@ -72,9 +73,13 @@ def recall(
         write_table(output, answers.columns(), force)
     more = len(names) - SHOWN
     rest = [f"... and {more} more; `-o answers.csv` writes them all."] if more > 0 and output is None else []
-    talk.say(answers.shown(), *rest, *_counted(answers), *([promise] if promise else []))
+    unchecked = [] if found.is_checked else [UNCHECKED]
+    talk.say(answers.shown(), *rest, *_counted(answers), *([promise] if promise else []), *unchecked)
     talk.say(*([f"Written to {output}."] if output is not None else []))
-    talk.document(command="recall", answers=answers.documents(), promise=promise, output=output and str(output))
+    written = output and str(output)
+    talk.document(
+        command="recall", answers=answers.documents(), checked=found.is_checked, promise=promise, output=written
+    )
 
 
 def _recalled(
@@ -136,6 +141,12 @@ def _decided(
         return found.decide(rule).actions, str(rule)
     if not 0 < precision < 1:
         raise RequestError(f"`--precision` must lie between 0 and 1, such as 0.95; got {precision}.")
+    if not found.is_checked:
+        raise RequestError(
+            "`--precision` cannot be kept: no label has checked the probabilities of this memory, and without labels "
+            "they are often too high. Label 30 or more queries that it was not fitted to, and pass them as "
+            "`--held-out pairs.csv`; or fit it with `--pairs`."
+        )
     expected = np.asarray(found.q_values())
     accepted = np.asarray(found.confidence)[expected <= 1 - precision]
     threshold = float(accepted.min()) if len(accepted) else 2.0

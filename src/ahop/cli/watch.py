@@ -76,8 +76,8 @@ def watch(
 
 def _numbers(report: Any) -> dict[str, Any]:
     def one(each: Any) -> dict[str, Any]:
-        unknown = None if each.unknown is None else asdict(each.unknown)
-        return {"queries": each.queries, "accuracy": asdict(each.accuracy), "unknown": unknown, "alarm": each.alarm}
+        accuracy, unknown = (None if share is None else asdict(share) for share in (each.accuracy, each.unknown))
+        return {"queries": each.queries, "accuracy": accuracy, "unknown": unknown, "alarm": each.alarm}
 
     groups = {name: one(each) for name, each in report.groups.items()}
     return {**one(report), "groups": groups, "windows": [one(each) for each in report.windows]}

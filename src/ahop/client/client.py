@@ -253,7 +253,8 @@ class Client:
         except (KeyError, TypeError, ValueError, RuntimeError, IndexError) as error:
             raise self._strange(error) from error
         patterns = pad(torch.from_numpy(numbers), (0, 0, 0, short), value=torch.nan)
-        return Recall(pad(indices, (0, short), value=-1), pad(posterior, (0, short)), patterns, unknown, labels)
+        rows, checked = pad(indices, (0, short), value=-1), found.get("checked") is True
+        return Recall(rows, pad(posterior, (0, short)), patterns, unknown, labels, checked)
 
     def _only_one(self) -> str:
         self.collection = ""

@@ -88,7 +88,7 @@ class HttpClient:
             unknown = torch.tensor(found["unknown"]) if "unknown" in found else None
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise FileFormatError(f"`{self.url}` does not answer as this release of ahop does: {error}") from error
-        return Recall(indices, posterior, patterns, unknown)
+        return Recall(indices, posterior, patterns, unknown, is_checked=found.get("checked") is True)
 
     def _ask(self, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
         content = None if body is None else json.dumps(body).encode()

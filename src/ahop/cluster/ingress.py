@@ -98,7 +98,7 @@ class RecallDeployment:
             numbers = found.patterns.numpy().astype(object)
             numbers[torch.isnan(found.patterns).numpy()] = None  # JSON has no NaN
             words["patterns"] = numbers.tolist()
-        return words | {"version": self._view.version}
+        return words | {"checked": found.is_checked, "version": self._view.version}
 
     def _facts(self) -> dict[str, Any]:
         view = self._view

@@ -88,4 +88,4 @@ def merge(answers: Sequence[ShardResult], model: Model, k: int) -> Recall[Tensor
     missing, short = torch.isneginf(best.scores), k - best.ids.shape[1]
     ids = pad(best.ids.masked_fill(missing, -1), (0, short), value=-1)
     patterns = pad(best.patterns.masked_fill(missing.unsqueeze(-1), torch.nan), (0, 0, 0, short), value=torch.nan)
-    return Recall(ids, pad(posterior, (0, short)), patterns, unknown)
+    return Recall(ids, pad(posterior, (0, short)), patterns, unknown, is_checked=model.is_checked)

@@ -83,7 +83,8 @@ class View:
         """What is answered to no query."""
         posterior = queries.new_empty(0, k)
         unknown = None if self.model.detector is None else queries.new_empty(0)
-        return Recall(posterior.long(), posterior, queries.new_empty(0, k, self.dimensions), unknown)
+        patterns = queries.new_empty(0, k, self.dimensions)
+        return Recall(posterior.long(), posterior, patterns, unknown, is_checked=self.model.is_checked)
 
 
 class ShardedRecaller(ABC):

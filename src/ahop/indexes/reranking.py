@@ -136,7 +136,8 @@ class Index:
         posterior, unknown = posterior_of(ranked, memory.model, k)
         indices = ranked.ids[:, :k]
         patterns = memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
-        return in_kind_of(queries, Recall(indices, posterior, patterns, unknown, labels_at(memory.labels, indices)))
+        labels = labels_at(memory.labels, indices)
+        return in_kind_of(queries, Recall(indices, posterior, patterns, unknown, labels, memory.model.is_checked))
 
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the answers are the index's own."""

@@ -44,11 +44,15 @@ class WatchDisplay:
 
     def _draw_accuracy(self, ax: Any) -> None:
         windows = self.report.windows or (self.report,)
-        places, shares = range(1, len(windows) + 1), [each.accuracy for each in windows]
-        values = [share.value for share in shares]
+        shares = [each.accuracy for each in windows if each.accuracy is not None]
+        if len(shares) < len(windows):
+            ax.set_axis_off()
+            ax.text(0, 0.5, "How many answers are right cannot be told:\nno label has checked the probabilities.")
+            return
+        places, values = range(1, len(windows) + 1), [share.value for share in shares]
         errors = [[share.value - share.low for share in shares], [share.high - share.value for share in shares]]
         ax.errorbar(places, values, errors, color=LINE, marker="o", capsize=3, zorder=1)
-        alarmed = [(place, each.accuracy.value) for place, each in zip(places, windows, strict=True) if each.alarm]
+        alarmed = [(place, value) for place, value, each in zip(places, values, windows, strict=True) if each.alarm]
         if alarmed:
             ax.scatter(*zip(*alarmed, strict=True), color=MOVED, s=60, zorder=2, label="something has moved")
             ax.legend(loc="lower left", frameon=False)

@@ -1,6 +1,7 @@
 """What is sent back: one shape for answers, one for errors."""
 
 import json
+from dataclasses import replace
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
@@ -98,7 +99,7 @@ def recall_words(
             words["sets"] = [list(each) for each in made.sets]
     if request.explain:
         words["explanations"] = [_explanation(request, snapshot, place, rows) for place in range(len(request.queries))]
-    return words | {"exhausted": available < request.k, "version": snapshot.version}
+    return words | {"checked": found.is_checked, "exhausted": available < request.k, "version": snapshot.version}
 
 
 def link_words(
@@ -142,7 +143,13 @@ def _no_links(count: int, has_labels: bool) -> dict[str, Any]:
 def cut(found: Recall[Tensor], k: int) -> Recall[Tensor]:
     """The first k answers: those that there are."""
     labels = None if found.labels is None else found.labels[:, :k]
-    return Recall(found.indices[:, :k], found.posterior[:, :k], found.patterns[:, :k], found.unknown, labels)
+    return replace(
+        found,
+        indices=found.indices[:, :k],
+        posterior=found.posterior[:, :k],
+        patterns=found.patterns[:, :k],
+        labels=labels,
+    )
 
 
 def numbers_of(snapshot: Snapshot, rows: Tensor) -> list[list[int]]:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, final
 
@@ -224,7 +224,14 @@ class Worker:
 def _cut(found: Recall[Tensor], rows: slice, k: int) -> Recall[Tensor]:
     unknown = None if found.unknown is None else found.unknown[rows]
     labels = None if found.labels is None else found.labels[rows, :k]
-    return Recall(found.indices[rows, :k], found.posterior[rows, :k], found.patterns[rows, :k], unknown, labels)
+    return replace(
+        found,
+        indices=found.indices[rows, :k],
+        posterior=found.posterior[rows, :k],
+        patterns=found.patterns[rows, :k],
+        unknown=unknown,
+        labels=labels,
+    )
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -74,7 +74,8 @@ class Metrics:
     def saw(self, collection: str, report: WatchReport) -> None:
         """What the last queries show, of all and of each group that the model knows."""
         for group, each in (("", report), *report.groups.items()):
-            self.watched_accuracy.labels(collection, group).set(each.accuracy.value)
+            if each.accuracy is not None:
+                self.watched_accuracy.labels(collection, group).set(each.accuracy.value)
             self.moved.labels(collection, group).set(len(each.moved))
 
     def watch(self, waiting: Callable[[], int]) -> None:

@@ -78,6 +78,7 @@ class Reading:
             "groups": memory.model.group_names[:1000],
             "tells_unknown": memory.detector is not None,
             "index": None if snapshot.index is None else snapshot.index.engine.settings()["kind"],
+            "checked": memory.model.is_checked,
             "report": None if memory.report is None else str(memory.report),
             "pairs": len(self.shared.feedback[name]),
             "bytes": bytes_of(snapshot),

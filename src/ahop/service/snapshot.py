@@ -136,7 +136,7 @@ class Snapshot:
         found = memory.patterns.new_empty(*ranked.ids.shape, 0)
         if patterns:
             found = memory.patterns[ranked.ids.clamp_min(0)].masked_fill((ranked.ids < 0).unsqueeze(-1), torch.nan)
-        return Recall(ranked.ids, posterior, found, unknown, labels_at(memory.labels, ranked.ids))
+        return Recall(ranked.ids, posterior, found, unknown, labels_at(memory.labels, ranked.ids), model.is_checked)
 
     def explain(self, query: Tensor, rows: Tensor | None, group: str | None) -> Explanation:
         """Why one query (1, d) is answered as it is, among the rows that may be answered."""

@@ -68,7 +68,7 @@ def report_words(report: WatchReport) -> dict[str, Any]:
     """A report as JSON has it."""
     return {
         "queries": report.queries,
-        "accuracy": vars(report.accuracy),
+        "accuracy": None if report.accuracy is None else vars(report.accuracy),
         "unknown": None if report.unknown is None else vars(report.unknown),
         "alarm": report.alarm,
         "moved": [{"name": each.name, "what": each.what, "words": str(each)} for each in report.moved[:TOLD]],

@@ -92,7 +92,9 @@ class StoredIndex:
         found = self.index.recall(queries, k, where=rows, groups=groups)
         indices = torch.as_tensor(found.indices)
         ids = self.ids[indices.clamp_min(0)].masked_fill(indices < 0, -1)
-        return Recall(same_kind(ids, queries), found.posterior, found.patterns, found.unknown)
+        return Recall(
+            same_kind(ids, queries), found.posterior, found.patterns, found.unknown, is_checked=found.is_checked
+        )
 
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says.

@@ -88,4 +88,4 @@ def settled_among(
 def _recall(model: Model, ranked: Ranked, k: int) -> Recall[Tensor]:
     posterior, unknown = posterior_of(ranked, model, k)
     assert ranked.patterns is not None
-    return Recall(ranked.ids, posterior, ranked.patterns, unknown)
+    return Recall(ranked.ids, posterior, ranked.patterns, unknown, is_checked=model.is_checked)

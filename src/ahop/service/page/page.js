@@ -114,7 +114,8 @@ async function recall() {
   if (query.length !== dimensions) throw new Error(`The row has ${query.length} numbers; this collection has ${dimensions} dimensions.`);
   const found = await (await ask(`${here()}/recall`, { queries: [query], k: SHOWN, explain: true, patterns: side > 0 })).json();
   $("answers").replaceChildren(...found.ids[0].map((id, place) => answer(found, id, place)));
-  $("unknown").textContent = found.unknown ? `It comes from none of them with probability ${found.unknown[0].toFixed(2)}.` : "";
+  const unchecked = found.checked ? "" : " Unchecked: no label has shown whether these probabilities are right.";
+  $("unknown").textContent = (found.unknown ? `It comes from none of them with probability ${found.unknown[0].toFixed(2)}.` : "") + unchecked;
   $("answers-section").hidden = $("why-section").hidden = false;
   $("told").textContent = "";
   $("words").textContent = found.explanations[0].words;
