@@ -65,6 +65,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_idle = False
         self.folder = Path(tempfile.mkdtemp(prefix="ahop-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
 
     @classmethod
@@ -81,7 +82,9 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def a_step_was_taken(self) -> None:
-        self._count("steps")
+        if not self.is_idle:
+            self._count("steps")
+        self.is_idle = False
         require(torch.get_num_threads() == 1, WRONG, "the number of torch's threads was changed")
         require(torch.get_default_dtype() == torch.float32, WRONG, "torch's default precision was changed")
         left = [each.name for each in threading.enumerate() if each.name not in THREADS]

@@ -258,7 +258,8 @@ class MemoryMachine(Machine):
         similarity=st.sampled_from(["euclidean", "mixture"]),
     )
     def fit(self, chance: int, picked: list[int], similarity: str) -> None:
-        if chance != FITS or self.prior is not None:
+        self.is_idle = chance != FITS or self.prior is not None
+        if self.is_idle:
             return
         origins = torch.tensor([each % len(self.rows) for each in picked])
         copies = torch.stack([self.rows[int(each)] for each in origins]).nan_to_num(0.5).clamp(-10, 10) + 0.1
@@ -307,7 +308,8 @@ class MemoryMachine(Machine):
     )
     def several_threads(self, more: Rows, changes: list[bool], looks: list[str]) -> None:
         """One thread changes the memory, another looks at it: each look is of one state."""
-        if self.prior is not None:
+        self.is_idle = self.prior is not None
+        if self.is_idle:
             return
         states, labels = [self._state()], self.labels
         added = [self._stored(row) for row in more]

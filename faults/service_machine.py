@@ -201,7 +201,8 @@ class ServiceMachine(Machine):
     @rule(key=keys, chance=numbers, queries=some_rows(3, 3))
     def fit(self, key: str, chance: int, queries: Rows) -> None:
         """Others ask while it learns."""
-        if key == "admin" and chance != RARE:
+        self.is_idle = key == "admin" and chance != RARE
+        if self.is_idle:
             return
         said = self._write(key, "/fit", {"queries": _null(self._cut(queries)), "similarity": "euclidean"}, None)
         if said is None:
@@ -230,7 +231,8 @@ class ServiceMachine(Machine):
     def others_write(self, more: Rows, mark: list[int], also: Rows) -> None:
         """Another process adds to the store: the service sees it when it is told to look, or writes itself."""
         rows, own = self._cut(more), self._cut(also)
-        if max(self.ever) + len(rows) + len(own) >= 2**63:
+        self.is_idle = max(self.ever) + len(rows) + len(own) >= 2**63
+        if self.is_idle:
             return
         store = open_store(self.served.folder / "created" / f"{self.name}.lance")
         given = store.add(np.array(rows, dtype=np.float64), metadata=_columns(mark[: len(rows)])).tolist()
@@ -323,7 +325,8 @@ class ServiceMachine(Machine):
 
     @rule(chance=numbers, is_killed=st.booleans())
     def restart(self, chance: int, is_killed: bool) -> None:
-        if chance == RARE:
+        self.is_idle = chance != RARE
+        if not self.is_idle:
             self.served.restart(is_killed)
             self._count("restart")
             self.look("admin", 0)
@@ -332,7 +335,8 @@ class ServiceMachine(Machine):
     def all_at_once(self, more: Rows, queries: Rows, mark: list[int], count: int) -> None:
         """Several add and several ask: all that is acknowledged is there."""
         rows, asked = self._cut(more), _null(self._cut(queries))
-        if max(self.ever) + count * len(rows) >= 2**63:
+        self.is_idle = max(self.ever) + count * len(rows) >= 2**63
+        if self.is_idle:
             return
         body = {"patterns": _null(rows), "metadata": _columns(mark[: len(rows)])}
         with ThreadPoolExecutor(2 * count) as pool:

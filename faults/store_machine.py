@@ -131,7 +131,8 @@ class StoreMachine(Machine):
 
     @rule(handle=handles, model=st.sampled_from(SHARED))
     def learn(self, handle: int, model: str) -> None:
-        if not self.is_whole and model != "kernel":
+        self.is_idle = self.is_whole or model == "kernel"
+        if not self.is_idle:
             self._change(handle, {"kind": "learn", "model": model})
 
     @rule(handle=handles, keep=st.sampled_from(sorted(KEEPS)), fragment_rows=st.sampled_from([1, 3, 2**20]))
@@ -197,7 +198,8 @@ class StoreMachine(Machine):
             second = {"kind": "compact", "keep": "a week", "fragment_rows": 2}
         elif also == "learn":
             second = {"kind": "learn", "model": "dot"}
-        if self._is_right(first) is not True or self._is_right(second) is not True:
+        self.is_idle = self._is_right(first) is not True or self._is_right(second) is not True
+        if self.is_idle:
             return
         with ThreadPoolExecutor(2) as pool:
             ended = [
