@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
@@ -143,9 +143,7 @@ def some_rows(most: int, least: int = 0) -> st.SearchStrategy[list[list[float]]]
 
 def played(machine: type[Machine], number: int, seeds: int) -> Tally:
     """The seeds of a chunk, in a process of its own: a crash is seen, and nothing is left to the next."""
-    with warnings.catch_warnings():
-        child = forks.Child(lambda say: _begin(machine, number, seeds, say))
-    ended = child.wait(PATIENCE)
+    ended = forks.Child(lambda say: _begin(machine, number, seeds, say)).wait(PATIENCE)
     tally = Tally()
     for line in ended.lines:
         said = json.loads(line)
@@ -154,33 +152,34 @@ def played(machine: type[Machine], number: int, seeds: int) -> Tally:
         for outcome, words in said["bad"]:
             tally.bad(outcome, words)
     if ended.status is None:
-        tally.bad(HANGS, f"chunk {number}, seed {len(ended.lines)}: no end after {PATIENCE:g} seconds")
+        tally.bad(HANGS, f"seed {number * seeds + len(ended.lines)}: no end after {PATIENCE:g} seconds")
     elif ended.status != 0:
-        tally.bad(CRASHES, f"chunk {number}, seed {len(ended.lines)}: ended with {ended.status}")
+        tally.bad(CRASHES, f"seed {number * seeds + len(ended.lines)}: ended with {ended.status}")
     return tally
 
 
 def _begin(machine: type[Machine], number: int, seeds: int, say: forks.Say) -> None:
     with machine.world():
-        _play(machine, number, seeds, say)
+        for each in range(seeds):
+            say(json.dumps(play(machine, number * seeds + each)))
 
 
-def _play(machine: type[Machine], number: int, seeds: int, say: forks.Say) -> None:
-    warnings.resetwarnings()
-    warnings.simplefilter("error")
-    for each in range(seeds):
-        Machine.counts, Machine.broken, bad = Counter(), None, list[tuple[str, str]]()
+def play(machine: type[Machine], number: int) -> dict[str, Any]:
+    """The sequences of one seed: `counts` of steps and calls, and as `bad` what was broken by which sequence."""
+    Machine.counts, Machine.broken, bad = Counter(), None, list[tuple[str, str]]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         try:
             with with_reporter(lambda line: None):
-                seed(number * seeds + each)(machine)
+                seed(number)(machine)
                 run_state_machine_as_test(machine, settings=_settings())
         except Exception as error:
             # What comes and goes, as races do, hypothesis tells as something else: the first time counts then.
             broken = (Machine.broken or error) if isinstance(error, Flaky) else error
             outcome = broken.outcome if isinstance(broken, BrokenError) else UNTYPED
-            words = f"chunk {number}, seed {each}: {type(broken).__name__}: {broken}\n" + "\n".join(_steps(error))
+            words = f"seed {number}: {type(broken).__name__}: {broken}\n" + "\n".join(_steps(error))
             bad.append((outcome, words[:TOLD]))
-        say(json.dumps({"counts": Machine.counts, "bad": bad}))
+    return {"counts": Machine.counts, "bad": bad}
 
 
 def _steps(error: BaseException) -> list[str]:

@@ -354,7 +354,7 @@ class StoreMachine(Machine):
     def _is_right(self, words: dict[str, Any]) -> bool | None:
         kind, ids, known = words["kind"], words.get("ids"), self.states[self.newest].rows
         if kind in ("add", "upsert") and ids is None:
-            return True if max(self.ever) + len(words["rows"]) <= LARGEST and words["rows"] else None
+            return True if max(self.ever) + len(words["rows"]) < LARGEST else None
         if ids is not None and len(set(ids)) != len(ids):
             return False
         if kind == "add":
