@@ -355,6 +355,7 @@ DYNAMICS: dict[str, Callable[[int], Dynamics]] = {
     "readout": lambda d: ahop.dynamics.Readout(),
     "signs together": lambda d: ahop.dynamics.SignDynamics(),
     "signs one by one": lambda d: ahop.dynamics.SignDynamics("one_by_one", seed=3),
+    "signs by flips": lambda d: ahop.dynamics.FlipDynamics(seed=3),
     "descent": lambda d: ahop.dynamics.GradientDescent(0.2),
     "ranked readout": lambda d: ahop.dynamics.RankedReadout(),
     "de-biased readout": lambda d: ahop.dynamics.DebiasedReadout(torch.full((d,), 0.1)),

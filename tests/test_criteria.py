@@ -1,5 +1,6 @@
 """When a retrieval is right."""
 
+from collections.abc import Callable
 from inspect import unwrap
 
 import pytest
@@ -106,6 +107,25 @@ def test_the_first_answer_and_the_nearest_to_the_blend_are_counted_apart() -> No
     assert evaluation.top1 == 1.0
     assert evaluation.accuracy == 0.5
     assert torch.equal(memory.retrieve(pairs.queries), memory.read(memory.weights(pairs.queries)))
+
+
+@pytest.mark.parametrize("network", [ahop.zoo.hop, ahop.zoo.d_hop, ahop.zoo.e_hop])
+@pytest.mark.parametrize("dimensions", [16, 32, 64, 100])
+def test_answers_that_are_no_means_are_judged_by_where_they_point(
+    network: Callable[[Tensor], ahop.AssociativeMemory], dimensions: int
+) -> None:
+    """Unnormalized ones are up to e^d times a pattern: too long for a distance to have digits left."""
+    patterns = 2.0 * torch.randint(0, 2, (50, dimensions), generator=torch.Generator().manual_seed(0)) - 1
+    evaluation = ahop.evaluate(network(patterns), ahop.NoisyVariant(1e-6).sample(patterns, 200, seed=1))
+    assert evaluation.error < 1.1
+    if network is ahop.zoo.e_hop:
+        assert evaluation.accuracy == evaluation.top1 == 1.0
+        assert evaluation.error < (0.2 if dimensions == 16 else 1e-3)
+
+
+def test_a_query_that_no_pattern_answers_has_an_evaluation() -> None:
+    pairs = ahop.Pairs(torch.tensor([0]), torch.zeros(1, 3))
+    assert ahop.evaluate(ahop.zoo.hop(torch.ones(1, 3)), pairs).error == 1.0
 
 
 def test_what_was_not_observed_is_left_out_of_every_judgement() -> None:

@@ -20,6 +20,11 @@ every_dynamics = pytest.mark.parametrize("name", DYNAMICS)
 both_orders = pytest.mark.parametrize(
     "dynamics", [ahop.dynamics.SignDynamics(), ahop.dynamics.SignDynamics("one_by_one", 5)], ids=repr
 )
+binary = pytest.mark.parametrize(
+    "dynamics",
+    [ahop.dynamics.SignDynamics(), ahop.dynamics.SignDynamics("one_by_one", 5), ahop.dynamics.FlipDynamics(5)],
+    ids=repr,
+)
 
 
 def memory_for(name: str, patterns: Tensor) -> ahop.AssociativeMemory:
@@ -226,7 +231,7 @@ def gapped_signs(count: int, dimensions: int, seed: int) -> Tensor:
     return signs(count, dimensions, seed).masked_fill(gaps, torch.nan)
 
 
-@both_orders
+@binary
 @given(case=problems)
 def test_states_of_binary_neurons_are_signs(dynamics: Dynamics, case: Problem) -> None:
     states = dynamics.step(zoo.d_hop(case.patterns.sign()), case.queries)
@@ -252,7 +257,26 @@ def test_neurons_one_by_one_see_the_neurons_before_them(seed: int) -> None:
     assert torch.equal(found, expected)
 
 
-@both_orders
+@given(seed=seeds)
+def test_no_neuron_that_flips_acts_on_itself(seed: int) -> None:
+    """Hopfield's rule: a matrix of couplings with a zero diagonal."""
+    patterns, states = signs(3, 7, seed), signs(4, 7, seed + 1)
+    found = ahop.dynamics.FlipDynamics(seed=2).step(zoo.hop(patterns), states)
+    couplings, expected = (patterns.mT @ patterns).fill_diagonal_(0), states.clone()
+    for neuron in torch.randperm(7, generator=torch.Generator().manual_seed(2)).tolist():
+        field = expected @ couplings[neuron]
+        expected[:, neuron] = torch.where(field == 0, expected[:, neuron], field.sign())
+    assert torch.equal(found, expected)
+
+
+def test_flips_want_dot_products() -> None:
+    with pytest.raises(
+        InvalidTypeError, match="Flips need a `DotSimilarity` and patterns as they are; this memory has"
+    ):
+        ahop.dynamics.FlipDynamics().step(zoo.u_hop(torch.eye(3)), torch.eye(3))
+
+
+@binary
 def test_a_neuron_without_input_keeps_its_sign(dynamics: Dynamics) -> None:
     patterns = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
     memory = ahop.AssociativeMemory(torch.cat([patterns, -patterns]), ahop.DotSimilarity(), ahop.separations.Power(2))
@@ -291,7 +315,7 @@ def test_the_readout_lowers_the_energy(name: str, with_prior: bool, case: Proble
     assert falls(ahop.iterate(memory, case.queries, max_steps=6))
 
 
-@both_orders
+@binary
 @pytest.mark.parametrize("network", [zoo.hop, zoo.d_hop, zoo.e_hop, lambda p: zoo.d_hop(p, 5)])
 @settings(max_examples=FEW)
 @given(seed=seeds, count=st.integers(1, 8), dimensions=st.integers(1, 10))
@@ -341,6 +365,7 @@ def test_a_debiased_readout_wants_a_unified_similarity() -> None:
         (ahop.dynamics.Readout(), zoo.a_hop(torch.eye(3))),
         (ahop.dynamics.Readout(), zoo.u_hop(torch.eye(3))),
         (ahop.dynamics.Readout(), zoo.hop(torch.eye(3))),
+        (ahop.dynamics.FlipDynamics(), zoo.u_hop(torch.eye(3))),
         (ahop.dynamics.SignDynamics(), zoo.m_hop(torch.eye(3))),
         (ahop.dynamics.SignDynamics(), zoo.d_hop(torch.eye(3), 2)),
         (ahop.dynamics.SignDynamics(), zoo.k_hop(torch.eye(3))),

@@ -193,6 +193,11 @@ def test_whole_numbers_stay_whole_where_others_are_missing(tmp_path: Path) -> No
     assert Collection("x", tmp_path / "x").snapshot.columns.columns["count"].values == [large, None]
 
 
+def test_the_last_number_of_all_is_given(store: Store) -> None:
+    store.add(rows(1), torch.tensor([2**63 - 2]))
+    assert store.add(rows(1)).tolist() == [2**63 - 1]
+
+
 def test_no_rows_are_added_whatever_the_largest_number_is(store: Store) -> None:
     store.add(rows(1), torch.tensor([2**63 - 1]))
     assert store.add(rows(0)).tolist() == []

@@ -1,6 +1,7 @@
-"""Probabilities that no known origin was compared with say so wherever they are told, and nothing is promised on them."""
+"""Probabilities that no known origin was compared with say so wherever they are told; nothing is promised on them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -70,8 +71,8 @@ def test_every_recaller_says_whether_it_is_checked(
         asked, expected = memory.patterns[:3], name == "labeled"
         memory.save(tmp_path / f"{name}.ahop")
         store = ahop.create_store(tmp_path / f"{name}.lance", memory)
-        recallers = [memory, memory.copy(), ahop.load(tmp_path / f"{name}.ahop"), ahop.index(memory)]
-        for each in (*recallers, store, store.index()):
+        recallers: list[Any] = [memory, memory.copy(), ahop.load(tmp_path / f"{name}.ahop"), ahop.index(memory)]
+        for each in [*recallers, store, store.index()]:
             assert each.recall(asked).is_checked is expected, each
             assert each.recall(asked.numpy()).is_checked is expected, each
         with running(tmp_path, str(tmp_path / f"{name}.ahop")) as service, Client(service.url) as client:

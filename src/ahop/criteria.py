@@ -10,8 +10,10 @@ from torch import Tensor
 from ahop._blocks import blocks
 from ahop._checks import as_patterns, check_not_negative
 from ahop._missing import filled, observed
-from ahop._typing import Array, Flags, Origins, Patterns, PerPattern, Queries
+from ahop._typing import Array, Flags, Origins, Patterns, PerPattern, Queries, Weights
 from ahop.errors import InvalidValueError
+from ahop.separations.exponential import Exponential
+from ahop.separations.power import Power
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.variants.base import Pairs, Variant
 from ahop.variants.posterior import log_posterior
@@ -99,6 +101,9 @@ def correctly_retrieved(
 def evaluate(memory: Retriever, pairs: Pairs) -> Evaluation:
     """Accuracy, error and share of right first answers on given pairs.
 
+    Networks of signs (Hop, D-Hop, E-Hop) sum patterns up: their answers are divided by the sum of the sizes of their
+    weights. It is one readout; `ahop.capacity` follows states until they rest.
+
     Paper:
         The metrics of [apd:experiments], the squared error per dimension as its figures need.
     """
@@ -117,11 +122,18 @@ def _answers(memory: Retriever, queries: Queries) -> tuple[Queries, Origins | No
     if not isinstance(memory, Weighing):
         return memory.retrieve(queries), None
     read, first = [], []
+    is_sum = isinstance(getattr(memory, "separation", None), Power | Exponential)
     for rows in blocks(len(queries), len(memory.patterns) * memory.patterns.element_size()):
         weights = memory.weights(queries[rows])
-        read.append(memory.read(weights))
+        read.append(memory.read(_shares(weights) if is_sum else weights))
         first.append(weights.argmax(-1))
     return torch.cat(read), torch.cat(first)
+
+
+def _shares(weights: Weights) -> Weights:
+    """Divided by the sum of their sizes, as those of signs sum to anything: a mean is as long as patterns are."""
+    sizes = weights / weights.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+    return sizes / sizes.abs().sum(-1, keepdim=True).clamp_min(1)
 
 
 def retrieval_accuracy(memory: Retriever, variant: Variant, queries: int = DEFAULT_QUERIES, seed: int = 1) -> float:

@@ -200,7 +200,7 @@ def posterior_among_stored(ranked: Ranked, model: Model, k: int) -> Tensor:
         if isinstance(model.separation, Softmax):
             posterior = model.separation.floored_best(posterior, ranked.scores, ranked.known, ranked.rows)
     else:
-        # A query that nothing is known of has the lowest score everywhere, which those that are not there must not have.
+        # A query that nothing is known of has the lowest score everywhere; rows that are not there must have less.
         is_there = ranked.ids >= 0
         nothing = ~has_evidence(ranked.scores).any(-1, keepdim=True)
         posterior = model.separation(saturate(ranked.scores.masked_fill(nothing & is_there, 0)))

@@ -39,14 +39,14 @@ class SignDynamics(Dynamics):
 
     @override
     def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
-        states = torch.where(states.isnan(), states, _signs(states, states))
+        states = torch.where(states.isnan(), states, signs_of(states, states))
         patterns = filled(memory.patterns)  # a sum over the patterns observed has the sign of their mean
         if self.order == "together":
-            return _signs(memory.weights(states) @ patterns, states)
+            return signs_of(memory.weights(states) @ patterns, states)
         states = states.clone()
         for neuron in torch.randperm(states.shape[-1], generator=Generator().manual_seed(self.seed)).tolist():
             field = memory.weights(states) @ patterns[:, neuron]
-            states[:, neuron] = _signs(field, states[:, neuron])
+            states[:, neuron] = signs_of(field, states[:, neuron])
         return states
 
     @override
@@ -60,7 +60,7 @@ class SignDynamics(Dynamics):
         )
 
 
-def _signs(field: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
+def signs_of(field: torch.Tensor, previous: torch.Tensor) -> torch.Tensor:
     """Signs of the field; where it is zero the previous sign, and +1 where that is zero too, or not known."""
     signs = torch.where(field == 0, previous, field)
     return torch.where(signs < 0, -1.0, 1.0).to(field.dtype)

@@ -33,7 +33,7 @@ def add_rows(
         return torch.arange(0)
     start = writer.next_id(table) if ids is None else 0
     check_numbers_left(start, len(patterns))
-    numbers = torch.arange(start, start + len(patterns)) if ids is None else ids
+    numbers = start + torch.arange(len(patterns)) if ids is None else ids
     rows = table_of(table.schema.remove_metadata(), numbers, patterns, metadata)
     try:
         writer.append(table, rows)
