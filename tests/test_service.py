@@ -277,10 +277,11 @@ def test_feedback_is_learned_from_and_can_be_taken_back(
         first = made.recall("rooms", queries=[[0.0] * 8])["version"]
         assert client.fit(similarity="mixture")["state"] == "running"
         for _ in range(600):
+            version = made.recall("rooms", queries=[[0.0] * 8])["version"]
             jobs = client.versions()["fits"]
             if jobs[-1]["state"] != "running":
                 break
-            assert made.recall("rooms", queries=[[0.0] * 8])["version"] == first
+            assert version == first, "it was answered before the fit had ended"
             time.sleep(0.1)
         assert jobs[-1]["state"] == "done", jobs
         after = float((client.recall(copies).indices[:, 0] == origins).float().mean())
