@@ -207,7 +207,8 @@ def test_a_version_that_another_handle_dropped_is_told_from_a_damaged_one(store:
     other = ahop.open_store(address(store))
     store.add(rows(1, 300.0))
     store.compact(NOW)
-    with pytest.raises(UnavailableError, match=r"refresh\(\)"):
-        other.rows()
+    for read in (other.rows, other.index, other.memory, lambda: other.recall(rows(1))):
+        with pytest.raises(UnavailableError, match=r"refresh\(\)"):
+            read()
     other.refresh()
     assert len(other.rows()) == 8

@@ -68,6 +68,11 @@ def heads(folder: Path) -> list[tuple[int, Path]]:
     return sorted(((LARGEST - int(found[1]), path) for found, path in named if found), reverse=True)
 
 
+def has_head(folder: Path, version: int) -> bool:
+    """Whether this version is kept; `compact` drops old ones."""
+    return (folder / VERSIONS / f"{LARGEST - version:020d}.manifest").exists()
+
+
 def check_heads(location: Location, found: list[tuple[int, Path]]) -> None:
     """Heads that were acknowledged are as they were then."""
     assert location.folder is not None

@@ -14,7 +14,7 @@ from ahop._checks import as_queries, as_query, check_count
 from ahop._free_memory import check_free_memory
 from ahop._html import facts
 from ahop._typing import Array, Entries, NotTensor, RowsLike
-from ahop.errors import FileFormatError, InvalidValueError, ShapeError, UnavailableError, UnsupportedError
+from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
 from ahop.explanation import Compared, Explanation, explain, is_unknown
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
@@ -26,7 +26,7 @@ from ahop.stores.integrity import verify_version
 from ahop.stores.location import Address, Location
 from ahop.stores.models import as_model, over, read_model, words_of
 from ahop.stores.names import read_names
-from ahop.stores.recovery import check_heads, heads, newest_version, open_table
+from ahop.stores.recovery import check_heads, has_head, heads, newest_version, open_table
 from ahop.stores.rows import (
     ID,
     PATTERN,
@@ -336,15 +336,12 @@ class Store:
         folder = self.location.folder
         if folder is None:
             return
-        try:
-            verify_version(folder, self._table)
-        except FileFormatError as error:
-            if self.version in (number for number, _ in heads(folder)):
-                raise
+        if not has_head(folder, self.version):
             raise UnavailableError(
                 f"Version {self.version} of `{folder}` was dropped by `compact` since this handle saw it. `refresh()` "
                 "it, or open the store anew."
-            ) from error
+            )
+        verify_version(folder, self._table)
 
     def _check_open(self) -> None:
         if self._is_fixed:
