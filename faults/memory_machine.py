@@ -477,7 +477,7 @@ CAMPAIGN = Campaign(
     name="memory_machine",
     goal="random sequences of calls to a memory, beside a list of rows: nothing is lost, every copy answers alike",
     counted=(LOST, PHANTOM, WRONG, UNANSWERED, UNTYPED, CRASHES, HANGS),
-    wanted=700_000,
+    wanted=800_000,
     quick=2000,
     chunk=chunk,
 )

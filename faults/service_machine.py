@@ -171,7 +171,7 @@ class ServiceMachine(Machine):
             f"recall by {way}", wanted, count, np.asarray(found).reshape(len(found), count), sure, said.get("unknown")
         )
         require(int(said["version"]) == self.newest, WRONG, f"version {said['version']} answers, not {self.newest}")
-        self._check_more(found, said, more if way != "infer" else {})
+        self._check_more(found, said, more if way != "infer" else {}, visible)
 
     @rule(key=keys, queries=some_rows(3), is_single=st.booleans(), unmatched=st.sampled_from([0.0, 0.9, 0.999]))
     def link(self, key: str, queries: Rows, is_single: bool, unmatched: float) -> None:
@@ -285,6 +285,22 @@ class ServiceMachine(Machine):
         require(
             status == wanted, LEAKED if status < 300 else UNANSWERED, f"{key} GET {way}: {status} {str(said)[:200]}"
         )
+
+    @rule(key=keys, queries=some_rows(2, 1), k=st.integers(1, 5))
+    def ask_a_file(self, key: str, queries: Rows, k: int) -> None:
+        """A memory's file is served beside the stores: a key for other names does not see it, and nobody adds to it."""
+        body = {"queries": _null(self._cut(queries)), "k": k}
+        status, said = self.served.ask(key, "POST", "/collections/file/recall", body)
+        if key == "admin":
+            asked = torch.tensor([as_stored(row) for row in self._cut(queries)])
+            wanted = truth(Model(ahop.EuclideanSimilarity()), torch.eye(DIMENSIONS), asked)
+            check_answer("a file", wanted, min(k, DIMENSIONS), said["ids"], said["posterior"], None)
+            names = [["xyz"[each] for each in some] for some in said["ids"]]
+            require(said["labels"] == names, WRONG, f"labels {said['labels']} of {said['ids']}")
+        else:  # the file has no column that a narrow key is for
+            require(status in (400, 404), LEAKED, f"{key} recalls from a file: {status} {said}")
+        status, said = self.served.ask(key, "POST", "/collections/file/add", {"patterns": [[1.0] * DIMENSIONS]})
+        require(status in (400, 403, 404), WRITTEN, f"{key} adds to a file: {status} {said}")
 
     @rule(key=keys, way=st.sampled_from(["/review", "/watch"]))
     def look_after(self, key: str, way: str) -> None:
@@ -428,7 +444,9 @@ class ServiceMachine(Machine):
         answer = pa.ipc.open_stream(said).read_all()
         return status, {**json.loads(answer.schema.metadata[b"ahop"]), **answer.to_pydict()}
 
-    def _check_more(self, found: list[list[int]], said: dict[str, Any], more: dict[str, Any]) -> None:
+    def _check_more(
+        self, found: list[list[int]], said: dict[str, Any], more: dict[str, Any], visible: set[int]
+    ) -> None:
         rows = {-1: ((None,) * DIMENSIONS, (None,) * len(COLUMNS)), **self.rows}
         if "patterns" in more:
             right = [[_nulls(rows[each][0]) for each in some] for some in found]
@@ -444,6 +462,8 @@ class ServiceMachine(Machine):
             require(len(said["actions"]) == len(found), WRONG, f"{said['actions']} for {len(found)} queries")
         if "explain" in more:
             require(len(said["explanations"]) == len(found), WRONG, f"{len(said['explanations'])} explanations")
+            named = {each[name] for each in said["explanations"] for name in ("answer", "rival")}
+            require(named <= visible, LEAKED, f"explanations name {named}, and {visible} may be seen")
 
     def _may_read(self, key: str) -> bool:
         return key != "reader" or self.name.startswith("seen")
@@ -507,7 +527,7 @@ CAMPAIGN = Campaign(
     name="service_machine",
     goal="random requests to a service by three keys, with fits, restarts and other writers, beside a dict of rows",
     counted=(LOST, PHANTOM, WRONG, LEAKED, WRITTEN, SERVER_ERRORS, UNANSWERED, UNTYPED, CRASHES, HANGS),
-    wanted=150_000,
+    wanted=100_000,
     quick=2000,
     chunk=chunk,
 )
