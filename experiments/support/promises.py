@@ -24,12 +24,11 @@ def judged(memory: ahop.AssociativeMemory, test: ahop.Pairs, labels: ahop.Pairs 
     answer = memory.recall(test.queries)
     right, said = answer.indices[:, 0] == test.origins, answer.posterior[:, 0].double()
     sure = said > SURE
-    is_checked = getattr(answer, "is_checked", None)
     return {
         "right": float(right.double().mean()),
         "said": float(said.mean()),
         "confidence": float(answer.confidence.mean()),
-        "checked": None if is_checked is None else str(bool(is_checked)),
+        "checked": str(answer.is_checked),
         "ece": calibration_error(*reliability(said, right)),
         "ece_chance": _error_by_chance(said, seed),
         "sure_share": float(sure.double().mean()),
@@ -52,9 +51,8 @@ def _error_by_chance(said: Tensor, seed: int) -> float:
 
 
 def _watched(memory: ahop.AssociativeMemory, queries: Tensor, truth: float) -> Row:
-    try:
-        accuracy = ahop.watch(memory, queries).accuracy
-    except AhopError:
+    accuracy = ahop.watch(memory, queries).accuracy
+    if accuracy is None:
         return {"watch_low": None, "watch_high": None, "watch_covers": None, "watch_tally": [0, 0, 1]}
     covers = accuracy.low <= truth <= accuracy.high
     return {
@@ -74,7 +72,7 @@ def _accepted(memory: ahop.AssociativeMemory, answer: ahop.Recall[Tensor], label
 
 def _at_word(answer: ahop.Recall[Tensor]) -> Tensor:
     """As `ahop recall --precision 0.9` accepts without held-out pairs; what is not checked is refused."""
-    if getattr(answer, "is_checked", None) is False:
+    if not answer.is_checked:
         raise ahop.errors.UnsupportedError("Probabilities that nobody has checked promise nothing.")
     expected = answer.q_values() <= 1 - PRECISION
     return _by(answer, Policy(float(answer.confidence[expected].min()) if expected.any() else 2.0))
