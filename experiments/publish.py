@@ -62,6 +62,12 @@ COLUMNS: dict[str, list[str]] = {
         *("task", "setting", "drift", "error", "accuracy", "estimated", "covered", "unknown"),
         *("alarm", "named", "before", "after", "adapted", "won_back", "way", "chosen"),
     ],
+    "label_free": [
+        *("family", "task", "variant", "right", "said", "ece", "ece_chance", "sure_share", "sure_right"),
+        *("watch_low", "watch_high", "watch_covers", "accepted", "accepted_right", "promise", "at_word_accepted"),
+        *("at_word_accepted_right", "at_word_promise", "metres", "metres_customary", "link_f1", "link_f1_nearest"),
+        "checked",
+    ],
     "linking": [
         *("setting", "n", "linked", "per_query", "bayes_per_query", "linked_exact", "ece", "said", "precision", "f1"),
         *("f1_half", "f1_tuned", "unmatched_said", "seconds", "cpu_seconds"),
@@ -94,6 +100,7 @@ COLUMNS: dict[str, list[str]] = {
 SHOWN: dict[str, Callable[[Row], bool]] = {
     "wifi": lambda row: row["setting"] in ("official", "all phones"),
     "nir": lambda row: row["query"] == "mean",
+    "label_free": lambda row: row["task"] == "mean" or row["family"] not in ("Wi-Fi", "near infrared"),
     "bit_flips": lambda row: row["what"] in ("memory, all", "store, all"),
     "generator": lambda row: not row["candidate"].startswith("grid"),
 }

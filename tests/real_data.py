@@ -10,6 +10,7 @@ from ahop.errors import DataNotFoundError
 NEEDED = {
     "broken_patches": ("cifar10",),
     "imputing": ("adult", "uji_indoorloc"),
+    "label_free": ("uji_indoorloc", "sugarcane_nir"),
     "massbank": ("massbank_eawag",),
     "never_worse": ("sugarcane_nir",),
     "nir": ("sugarcane_nir",),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from experiments import publish
 from experiments.__main__ import NAMES, PLACES
-from experiments.support import harness, table_peers
+from experiments.support import harness, table_peers, wifi_protocol
 from experiments.support.harness import Experiment, Row
 
 from tests.real_data import NEEDED, skip_without_data
@@ -216,6 +216,33 @@ def test_scans_teach_where_a_phone_is_though_nobody_says_where_they_were_made() 
     result = quick("experiments", "wifi_unlabelled", "--quick", "--no-progress")
     assert result["share of the gain over plain"] >= 0.8
     assert result["worst phone beside plain"] <= 0.03
+
+
+@pytest.mark.slow
+def test_probabilities_without_labels_hold_on_the_generator_and_are_counted_everywhere() -> None:
+    result = quick("experiments", "label_free", "--quick", "--no-progress")
+    rows = {(row["family"], row["variant"]): row for row in result["rows"] if row["task"] != "mean"}
+    generated = rows["paper's generator", "no label"]
+    assert generated["ece"] <= generated["ece_chance"] + 0.02
+    assert generated["watch_covers"] == 1
+    assert generated["promise"] != "broken"
+    assert result["promises"] + result["refusals"] == len(rows) == 8
+    assert result["promises_broken"] <= result["promises"]
+    assert rows["tables", "no label"]["link_f1_nearest"] >= 0.8
+
+
+def test_raw_scans_of_other_phones_average_to_the_map_that_one_was_left_out_of() -> None:
+    skip_without_data("label_free")
+    phone = wifi_protocol.phones()[0]
+    scans, places, groups = wifi_protocol.scans_of_others(phone)
+    patterns = wifi_protocol.leave_out_phone(phone, 0).patterns
+    assert phone not in groups
+    assert len(scans) == len(places) == len(groups)
+    assert sorted(set(places)) == list(range(len(patterns)))
+    for place in (0, len(patterns) - 1):
+        mean = scans[[row for row, each in enumerate(places) if each == place]].nanmean(0)
+        heard = ~patterns[place].isnan()
+        assert np.allclose(mean[heard], patterns[place][heard], atol=1e-3)
 
 
 @pytest.mark.slow

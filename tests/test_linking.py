@@ -353,3 +353,18 @@ def test_same_needs_an_entry_for_each_query() -> None:
     with pytest.raises(ValueError, match="one for each query"):
         memory.recall(right, same=["a"])
     assert memory.recall(right[:0], same=[]).indices.shape == (0, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tables_of_few_columns_are_linked_in_any_precision(dtype: type[np.floating]) -> None:
+    """Halves of six columns with gaps share nothing with many rows: such scores must not spoil all others."""
+    generator = np.random.default_rng(3)
+    left = generator.standard_normal((120, 6))
+    origins = generator.permutation(120)[:100]
+    right = left[origins] + 0.1 * generator.standard_normal((100, 6))
+    right[generator.random(right.shape) < 0.05] = 4.0
+    right[generator.random(right.shape) < 0.15] = np.nan
+    links = ahop.link(left.astype(dtype), right.astype(dtype), progress=False)
+    right_links = sum(int(origins[row]) == column for row, column in zip(links.right, links.left, strict=True))
+    assert right_links >= 85
+    assert len(links.left) - right_links <= 5

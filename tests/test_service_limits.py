@@ -209,26 +209,6 @@ def test_every_route_counts_the_values_of_a_body(service: Running, path: str) ->
     assert "values" in said["error"]
 
 
-def test_small_requests_are_answered_while_large_bodies_are_refused(service: Running) -> None:
-    sent, ends, statuses, seconds = bodies()["numbers"], threading.Event(), Counter[int](), list[float]()
-
-    def send() -> None:
-        while not ends.is_set():
-            statuses[service.ask("POST", "/collections/rooms/recall", sent)[0]] += 1
-
-    with ThreadPoolExecutor(2) as pool:
-        sending = [pool.submit(send) for _ in range(2)]
-        while len(seconds) < 50:
-            started = time.monotonic()
-            service.ask("POST", "/collections/rooms/recall", {"queries": [ROW]})
-            seconds.append(time.monotonic() - started)
-        ends.set()
-        for each in sending:
-            each.result()
-    assert set(statuses) == {413}
-    assert sorted(seconds)[len(seconds) // 2] < 0.25, "it was half a second and more"
-
-
 # Answers.
 
 

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 import ahop
 from experiments.support.data import uniform_patterns
 from experiments.support.harness import Experiment, Row
-from experiments.support.measures import calibration_error, hit_rate, reliability
+from experiments.support.measures import calibration_error, f1, hit_rate, reliability
 
 DIFFICULTY = 0.4
 # Of larger tables the exact posterior is computed for so many rows only.
@@ -178,12 +178,6 @@ def _accepted(answer: ahop.Recall[Tensor], threshold: float) -> Tensor:
 def _best_threshold(answer: ahop.Recall[Tensor], origins: Tensor) -> float:
     worth = [f1(_accepted(answer, threshold), origins) for threshold in THRESHOLDS]
     return THRESHOLDS[worth.index(max(worth))]
-
-
-def f1(linked: Tensor, origins: Tensor) -> float:
-    """Of links to rows of the other table, -1 for none."""
-    right = int(((linked == origins) & (linked >= 0)).sum())
-    return 2 * right / max(1, int((linked >= 0).sum()) + int((origins >= 0).sum()))
 
 
 EXPERIMENT = Experiment(

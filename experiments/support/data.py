@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from sklearn.datasets import load_breast_cancer, load_digits
 from torch import Generator, Tensor
+from torch.nn.functional import normalize
 
 MNIST = "mnist/train-images-idx3-ubyte.gz"
 MUSK = "mil/musk1.npz"
@@ -41,6 +42,21 @@ def musk_table() -> Tensor:
     path = _in_data_folder(MUSK, "Musk", "Save the 166 features of UCI's `Musk (Version 1)` there as the array `X`")
     with np.load(path) as file:
         return _scaled(np.unique(file["X"].astype(float), axis=0))
+
+
+def debian_texts(model: str) -> tuple[Tensor, Tensor]:
+    """Short and long descriptions of Debian packages as unit vectors of a text model, row by row of the same package.
+
+    Args:
+        model: "wl256", WordLlama, 20,000 packages; or "minilm384", all-MiniLM-L6-v2, 3,500 others.
+    """
+    short, long = (_embedded(f"debian_text/{model}_{length}.npy") for length in ("short", "long"))
+    return short, long
+
+
+def _embedded(name: str) -> Tensor:
+    path = _in_data_folder(name, "A text model's view of Debian packages", "Save the embeddings there, a row each")
+    return normalize(torch.from_numpy(np.load(path).astype(np.float32)), dim=-1)
 
 
 def _scaled(table: np.ndarray) -> Tensor:

@@ -36,6 +36,12 @@ def hit_rate(found: Tensor, origins: Tensor) -> float:
     return float((found == origins).double().mean())
 
 
+def f1(linked: Tensor, origins: Tensor) -> float:
+    """Of links to rows of the other table, -1 for none."""
+    right = int(((linked == origins) & (linked >= 0)).sum())
+    return 2 * right / max(1, int((linked >= 0).sum()) + int((origins >= 0).sum()))
+
+
 def auroc(higher: Tensor, lower: Tensor) -> float:
     """How often one of `higher` lies above one of `lower`; a tie is half."""
     ordered = lower.double().sort().values

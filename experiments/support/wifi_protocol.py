@@ -96,6 +96,18 @@ def leave_out_phone(phone: int, seed: int, pairs: int = PAIRS, queries: int = QU
     )
 
 
+def scans_of_others(phone: int) -> tuple[Tensor, list[int], list[int]]:
+    """Every raw scan that the map is made of: its rows, the row of the map it was made at, and its phone.
+
+    The map is that of `leave_out_phone`, so that labels repeat and phones are groups: nobody has labeled the one that
+    is left out.
+    """
+    train = _train()
+    others = train.phone != phone
+    rows = np.unique(train.point[others], return_inverse=True)[1]
+    return torch.from_numpy(train.rssi[others]), rows.tolist(), train.phone[others].tolist()
+
+
 def official_split(seed: int, taps: int = TAPS) -> WifiDraw:
     """The map is made of the whole training campaign, the scans are of the validation campaign, months later.
 

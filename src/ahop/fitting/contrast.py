@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from ahop._blocks import blocks
 from ahop._missing import median_shift
-from ahop._tensors import distinct, exponentials_
+from ahop._tensors import distinct, exponentials_, lowest
 from ahop.scoring import nearest
 from ahop.separations.softmax import Softmax, below_top
 from ahop.similarities.base import Similarity
@@ -79,13 +79,13 @@ class Halves:
         if not self.is_possible:
             return Contrast(torch.zeros(self.counted, dtype=torch.float64, device=self.asked.device), Softmax())
         chosen, asked = similarity.rows(self.rows), self.asked
-        whole = chosen(self.stored, asked).double()
+        whole = _held(chosen(self.stored, asked))
         first, second = whole.topk(2, dim=-1).values.mT
         unit = max(float((first - second).mean()), 1e-30)
         halves = []
         for hidden in _first_halves(asked):
             parts = [asked.masked_fill(each, torch.nan) for each in (hidden, ~hidden)]
-            one, other = (chosen(self.stored, part).double() for part in parts)
+            one, other = (_held(chosen(self.stored, part)) for part in parts)
             share = _share(whole, one + other)
             halves.append((below_top(share * one)[0].float(), below_top(share * other)[0].float()))
         betas = (BETAS / unit).tolist()
@@ -117,6 +117,11 @@ def _first_halves(queries: Tensor) -> list[Tensor]:
     if float(queries.isnan().double().mean()) > MOSTLY:
         return [number % 2 == 0, number // 2 % 2 == 0] if dimensions > 2 else [number % 2 == 0]
     return [(number + turn) % dimensions < dimensions // 2 for turn in (0, dimensions // 4)]
+
+
+def _held(scores: Tensor) -> Tensor:
+    """In double precision, and where a pair shares nothing, as low as single precision goes: sums must stay finite."""
+    return scores.double().clamp_min(lowest(torch.float32))
 
 
 def _share(whole: Tensor, halves: Tensor) -> float:

@@ -23,8 +23,8 @@ MOST_FORGOTTEN = 1000
 _lock = Lock()
 # By path: what the file was when its checksum was right, and that checksum.
 _compared: dict[Path, tuple[tuple[int, int, int], str]] = {}
-# By path: the lists that were read; a list never changes.
-_lists: dict[Path, dict[str, str]] = {}
+# By table and path: the lists that were read; a list never changes.
+_lists: dict[Path, dict[Path, dict[str, str]]] = {}
 
 
 def record(folder: Path, files: Iterable[Path]) -> None:
@@ -39,9 +39,12 @@ def recorded(folder: Path) -> dict[str, str]:
     """The checksum of each file, by its path in the table. A list that is damaged itself is left out."""
     while True:
         paths = _of(folder)
-        lists = [_list(path) for path in paths]
+        with _lock:
+            there = set(paths)
+            kept = {path: known for path, known in _lists.get(folder, {}).items() if path in there}
+            _lists[folder] = kept
+        lists = [_list(path, kept) for path in paths]
         if None not in lists:
-            _forget(_lists, folder / CHECKSUMS, set(paths))
             return {name: checksum for each in lists if each for name, checksum in each.items()}
         # A list went while we read, as they were joined: the joined one has what was in it.
 
@@ -54,7 +57,7 @@ def verify(folder: Path, files: Iterable[Path]) -> None:
         UnavailableError: it cannot be read at this moment.
     """
     known = recorded(folder)
-    _forget(_compared, folder, {folder / name for name in known})
+    _forget_missing(folder, known)
     for path in files:
         name = _name(folder, path)
         if name not in known:
@@ -105,12 +108,13 @@ def compact_lists(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _forget(kept: dict[Path, Any], folder: Path, there: set[Path]) -> None:
+def _forget_missing(folder: Path, known: dict[str, str]) -> None:
     """Keep nothing of files that went, once these are most of what is kept."""
     with _lock:
-        if len(kept) > 2 * len(there) + MOST_FORGOTTEN:
-            for path in [each for each in kept if each.is_relative_to(folder) and each not in there]:
-                del kept[path]
+        if len(_compared) > 2 * len(known) + MOST_FORGOTTEN:
+            there = {folder / name for name in known}
+            for path in [each for each in _compared if each not in there and each.is_relative_to(folder)]:
+                del _compared[path]
 
 
 def _files_of(folder: Path, fragments: Iterable[Any]) -> Iterator[Path]:
@@ -126,15 +130,14 @@ def _of(folder: Path) -> list[Path]:
     return sorted(where.glob(f"[!.]*{SUFFIX}")) if where.is_dir() else []
 
 
-def _list(path: Path) -> dict[str, str] | None:
+def _list(path: Path, kept: dict[Path, dict[str, str]]) -> dict[str, str] | None:
     """The checksums of one list; none where it is damaged, and None where it is gone."""
-    with _lock:
-        known = _lists.get(path)
+    known = kept.get(path)
     if known is None:
         known = _read(path)
         if known:
             with _lock:
-                _lists[path] = known
+                kept[path] = known
     return known
 
 

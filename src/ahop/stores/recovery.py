@@ -22,6 +22,11 @@ HEAD = r"(\d{20})\.manifest"
 # Lance names heads by how far their version lies below this, so that the newest comes first.
 LARGEST = 2**64 - 1
 MAGIC = b"LANC"
+# Heads of versions and of files that an open table keeps. Lance's own limit is a gigabyte, which a process that writes
+# for hours fills with versions that nobody reads again: some megabytes hold what is read again.
+HEAD_CACHE_BYTES = 32 * 2**20
+# Of Lance's own indexes, which our tables have none of.
+INDEX_CACHE_BYTES = 2**20
 
 
 def open_table(location: Location, version: int | None = None) -> Any:
@@ -130,4 +135,10 @@ def _is_whole(location: Location, number: int, path: Path) -> bool:
 
 
 def open_version(location: Location, version: int | None) -> Any:
-    return _optional.lance().dataset(location.address, version=version, storage_options=location.options)
+    return _optional.lance().dataset(
+        location.address,
+        version=version,
+        storage_options=location.options,
+        metadata_cache_size_bytes=HEAD_CACHE_BYTES,
+        index_cache_size_bytes=INDEX_CACHE_BYTES,
+    )

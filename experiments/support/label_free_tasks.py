@@ -1,0 +1,168 @@
+"""What probabilities without labels are judged on: what is stored, a log of queries, and others to be tested on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+import ahop
+from ahop.variants import Variant
+from experiments.support.damages import REAL, DamagedVariant
+from experiments.support.data import debian_texts, uniform_patterns
+from experiments.support.few_columns import f1_of_nearest, tables
+from experiments.support.harness import Row
+from experiments.support.measures import f1
+from experiments.support.nir_protocol import drawn
+from experiments.support.settings import seed_of_test
+from experiments.support.unlabelled import seed_of_log
+from experiments.support.wifi_peers import offsets_off, sorensen
+from experiments.support.wifi_protocol import leave_out_phone, metres, phones
+
+NONE, FIVE, TWENTY, THIRTY, BOTH = "no label", "5 labels", "20 labels", "30 labels", "20 labels and the log"
+# How many rows of the log are labeled, and whether the others are learned from as well.
+VARIANTS = {NONE: (0, True), FIVE: (5, False), TWENTY: (20, False), THIRTY: (30, False), BOTH: (20, True)}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Attributes:
+    log: queries to learn from; who labels some says the origins of the first ones.
+    test: queries of other copies, or of other rows.
+    beside: what else this task measures, of a memory that was fitted, or nothing.
+    """
+
+    patterns: Tensor
+    log: ahop.Pairs
+    test: ahop.Pairs
+    beside: Callable[[ahop.AssociativeMemory], Row] = lambda memory: {}
+
+    def labels(self, variant: str) -> ahop.Pairs | None:
+        count = VARIANTS[variant][0]
+        return ahop.Pairs(self.log.origins[:count], self.log.queries[:count]) if count else None
+
+    def fitted(self, variant: str, seed: int) -> ahop.AssociativeMemory:
+        count, has_log = VARIANTS[variant]
+        queries = self.log.queries[count:] if has_log else None
+        return ahop.fit(self.patterns, pairs=self.labels(variant), queries=queries, seed=seed, progress=False)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Attributes:
+    tasks: their names, in full and in the quick form.
+    variants: the same.
+    draw: the name of a task and a seed -> the task.
+    """
+
+    tasks: Callable[[bool], list[str]]
+    variants: tuple[str, ...]
+    draw: Callable[[str, int], Task]
+    is_quick: bool = True
+
+
+def _wifi(name: str, seed: int) -> Task:
+    """A phone that is new to the map. `scans_of_others` has the raw scans of those that made it."""
+    draw = leave_out_phone(int(name.removeprefix("phone ")), seed)
+
+    def beside(memory: ahop.AssociativeMemory) -> Row:
+        found = memory.recall(draw.test.queries).indices[:, 0]
+        customary = sorensen(draw.patterns, offsets_off(draw)[1]).argmax(-1)
+        return {
+            "metres": float(metres(draw.places[found], draw.truth).mean()),
+            "metres_customary": float(metres(draw.places[customary], draw.truth).mean()),
+        }
+
+    return Task(draw.patterns, draw.pairs, draw.test, beside)
+
+
+# The text model, how many are stored, how many are in the log, and how many are tested.
+TEXTS = {"WordLlama": ("wl256", 6000, 600, 400), "MiniLM": ("minilm384", 3500, 600, 400)}
+
+
+def _text(name: str, seed: int) -> Task:
+    """Short descriptions ask for long ones."""
+    model, stored, logged, tested = TEXTS[name]
+    short, long = debian_texts(model)
+    rows = torch.randperm(len(long), generator=Generator().manual_seed(seed))[:stored]
+    asked = torch.randperm(stored, generator=Generator().manual_seed(seed_of_log(seed)))[: logged + tested]
+    copies = short[rows[asked]]
+    log, test = (
+        ahop.Pairs(asked[part], copies[part]) for part in (slice(None, logged), slice(logged, logged + tested))
+    )
+    return Task(long[rows], log, test)
+
+
+# The instrument of the library, and the one that asks.
+INSTRUMENTS = (
+    ("Micronir1700rep1", "Micronir2200"),
+    ("Micronir1700rep1", "Tellspec"),
+    ("F750", "Micronir1700rep1"),
+    ("Nirscan_nano", "Scio"),
+)
+
+
+def _nir(name: str, seed: int) -> Task:
+    library, query = name.split(" to ")
+    draw = drawn(library, query, 20, seed)
+    return Task(draw.patterns, draw.pairs, draw.test)
+
+
+LOGGED, TESTED = 512, 1000
+DAMAGED = ("spectra, resampled", "digits, covered", "digits, small JPEG", "digits, blurred")
+
+
+def _sampled(patterns: Tensor, variant: Variant, seed: int) -> Task:
+    log, test = (
+        variant.sample(patterns, count, start)
+        for count, start in ((LOGGED, seed_of_log(seed)), (TESTED, seed_of_test(seed)))
+    )
+    return Task(patterns, log, test)
+
+
+def _damaged(name: str, seed: int) -> Task:
+    return _sampled(REAL[name].patterns(seed), DamagedVariant(name, REAL[name].damage), seed)
+
+
+def _generated(name: str, seed: int) -> Task:
+    """The paper's generator, of which the truth is known to hold."""
+    difficulty = float(name.removeprefix("difficulty "))
+    variant = ahop.MixedVariant(difficulty, difficulty, difficulty, seed=seed)
+    return _sampled(uniform_patterns(512, 64, seed), variant, seed)
+
+
+def _table(name: str, seed: int) -> Task:
+    """The rows of the right table are the log; all but those that may be labeled are tested."""
+    columns = int(name.removesuffix(" columns"))
+    drawn = tables(columns, seed)
+    log, test = (ahop.Pairs(drawn.origins[part], drawn.right[part]) for part in (slice(None), slice(20, None)))
+
+    def beside(memory: ahop.AssociativeMemory) -> Row:
+        links = ahop.link(memory, drawn.right, progress=False)
+        linked = torch.full_like(drawn.origins, -1)
+        linked[torch.as_tensor(links.right)] = torch.as_tensor(links.left)
+        return {
+            "link_f1": f1(linked, drawn.origins),
+            "link_f1_nearest": f1_of_nearest(columns, seed, seed_of_test(seed)),
+        }
+
+    return Task(drawn.left, log, test, beside)
+
+
+def _named(*names: str) -> Callable[[bool], list[str]]:
+    """The quick form has the first."""
+    return lambda quick: list(names[:1] if quick else names)
+
+
+FAMILIES: dict[str, Family] = {
+    "paper's generator": Family(_named("difficulty 0.4", "difficulty 0.5"), (NONE, TWENTY, BOTH), _generated),
+    "tables": Family(_named("6 columns", "8 columns", "12 columns"), (NONE, TWENTY), _table),
+    "near infrared": Family(_named(*(" to ".join(pair) for pair in INSTRUMENTS)), (NONE, FIVE, TWENTY), _nir),
+    "Wi-Fi": Family(
+        lambda quick: [f"phone {phone}" for phone in (phones()[:1] if quick else phones())],
+        (NONE, TWENTY, THIRTY, BOTH),
+        _wifi,
+    ),
+    "text": Family(_named(*TEXTS), (NONE, TWENTY, BOTH), _text, is_quick=False),
+    "damages": Family(_named(*DAMAGED), (NONE, TWENTY, BOTH), _damaged, is_quick=False),
+}
