@@ -1,7 +1,7 @@
 """The protocol of recall, and its result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, overload, runtime_checkable
 
 import numpy as np
@@ -171,6 +171,18 @@ def in_kind_of(queries: RowsLike, found: Recall[Tensor]) -> Recall[Any]:
         None if found.unknown is None else same_kind(found.unknown, queries),
         found.labels,
         found.is_checked,
+    )
+
+
+def cut(found: Recall[Tensor], rows: slice, k: int) -> Recall[Tensor]:
+    """The first k answers to some of the queries."""
+    return replace(
+        found,
+        indices=found.indices[rows, :k],
+        posterior=found.posterior[rows, :k],
+        patterns=found.patterns[rows, :k],
+        unknown=None if found.unknown is None else found.unknown[rows],
+        labels=None if found.labels is None else found.labels[rows, :k],
     )
 
 

@@ -31,6 +31,9 @@ def serve(
         bool, typer.Option("--index", help="Answer from memories through indexes, kept beside them.")
     ] = False,
     compaction: Annotated[bool, typer.Option(help="Compact stores of many parts now and then.")] = True,
+    log_accepted: Annotated[
+        bool, typer.Option("--log-accepted", help="Log each request when its headers are here, too.")
+    ] = False,
 ) -> None:
     """Answer over HTTP, until it is told to end.
 
@@ -45,6 +48,7 @@ def serve(
         follow_seconds=follow,
         create_in=create_in,
         index=index,
+        log_accepted=log_accepted,
         compact_seconds=service.Options.compact_seconds if compaction else 0.0,
     )
     service.run(paths or [], host=host, port=port, options=options, workers=workers)

@@ -1,7 +1,6 @@
 """What is sent back: one shape for answers, one for errors."""
 
 import json
-from dataclasses import replace
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
@@ -20,7 +19,7 @@ from ahop.errors import (
 )
 from ahop.linking.edges import Edges
 from ahop.linking.link import links_of, share_unmatched
-from ahop.recaller import Recall
+from ahop.recaller import Recall, cut
 from ahop.service.batching import BusyError
 from ahop.service.request import LinkSettings, RecallRequest, TooLargeError
 from ahop.service.snapshot import Snapshot
@@ -78,7 +77,7 @@ def recall_words(
 ) -> dict[str, Any]:
     """What a recall answers."""
     available = len(snapshot) if rows is None else len(rows)
-    found = cut(found, min(request.k, available))
+    found = cut(found, slice(None), min(request.k, available))
     indices = found.indices
     words: dict[str, Any] = {"ids": numbers_of(snapshot, indices), "posterior": _rounded(found.posterior)}
     if found.labels is not None:
@@ -112,7 +111,7 @@ def link_words(
         return _no_links(count, memory.labels is not None) | {"version": snapshot.version}
     given = settings.unmatched
     share = share_unmatched(given, count, available, settings.one_to_one, detector is not None)
-    found = cut(found, min(found.indices.shape[1], available))
+    found = cut(found, slice(None), min(found.indices.shape[1], available))
     prior = 0.0 if detector is None else detector.log_prior_odds
     edges = Edges.of(found.indices, found.posterior, found.unknown, prior, len(snapshot))
     none = torch.zeros(len(snapshot), dtype=torch.bool)
@@ -138,18 +137,6 @@ def _no_links(count: int, has_labels: bool) -> dict[str, Any]:
         "unmatched_probability": [1.0] * count,
         "unmatched_share": 1.0 if count else 0.0,
     }
-
-
-def cut(found: Recall[Tensor], k: int) -> Recall[Tensor]:
-    """The first k answers: those that there are."""
-    labels = None if found.labels is None else found.labels[:, :k]
-    return replace(
-        found,
-        indices=found.indices[:, :k],
-        posterior=found.posterior[:, :k],
-        patterns=found.patterns[:, :k],
-        labels=labels,
-    )
 
 
 def numbers_of(snapshot: Snapshot, rows: Tensor) -> list[list[int]]:

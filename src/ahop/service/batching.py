@@ -4,7 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, final
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ahop.errors import UnavailableError
-from ahop.recaller import Recall, joined
+from ahop.recaller import Recall, cut, joined
 from ahop.service.options import Options
 from ahop.service.snapshot import Snapshot
 
@@ -204,7 +204,7 @@ class Worker:
         start = 0
         for job, count in taken:
             count = len(found.indices) if job.same is not None else count
-            job.parts.append(_cut(found, slice(start, start + count), job.k))
+            job.parts.append(cut(found, slice(start, start + count), job.k))
             job.done, start = job.done + count if job.same is None else len(job.queries), start + count
         unfinished = [job for job, _ in taken if job.left > 0]
         with self._changed:
@@ -219,19 +219,6 @@ class Worker:
             groups = [each for job, count in taken for each in (job.groups or [])[job.done : job.done + count]]
         k = max(job.k for job, _ in taken)
         return first.snapshot.recall(queries, k, first.rows, groups, first.same, first.patterns)
-
-
-def _cut(found: Recall[Tensor], rows: slice, k: int) -> Recall[Tensor]:
-    unknown = None if found.unknown is None else found.unknown[rows]
-    labels = None if found.labels is None else found.labels[rows, :k]
-    return replace(
-        found,
-        indices=found.indices[rows, :k],
-        posterior=found.posterior[rows, :k],
-        patterns=found.patterns[rows, :k],
-        unknown=unknown,
-        labels=labels,
-    )
 
 
 def _seconds(work: Callable[[], object]) -> float:

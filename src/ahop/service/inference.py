@@ -7,8 +7,9 @@ from fastapi import Request
 from starlette.responses import Response
 
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
+from ahop.recaller import cut
 from ahop.service import request as asking
-from ahop.service.answers import cut, json_response, numbers_of
+from ahop.service.answers import json_response, numbers_of
 from ahop.service.collection import Collection
 from ahop.service.reading import Reading
 from ahop.service.request import RecallRequest
@@ -69,7 +70,7 @@ class Inference:
         wanted = _wanted(given.get("outputs"), list(known))
         size = recall_bytes(asked, snapshot)
         found, among = await self.reading.found(collection, snapshot, asked, request, size)
-        found = cut(found, min(asked.k, len(snapshot) if among is None else len(among)))
+        found = cut(found, slice(None), min(asked.k, len(snapshot) if among is None else len(among)))
         of_name = {"ids": numbers_of(snapshot, found.indices), "posterior": found.posterior.tolist()}
         if found.unknown is not None:
             of_name["unknown"] = [found.unknown.tolist()]
