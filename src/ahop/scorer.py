@@ -66,9 +66,8 @@ class Scorer:
         return rows
 
     def _answer(self, scores: Array, k: int) -> tuple[Array, Array, float]:
-        beta, floor, prior = self.model["beta"], self.model["floor"], self.model["log_prior"]
-        possible = scores if prior is None else scores[prior > -np.inf]
-        unknown = 0.0 if self.model["detector"] is None else unknown_of(possible, self.model["detector"])
+        beta, floor, prior, detector = (self.model[name] for name in ("beta", "floor", "log_prior", "detector"))
+        unknown = detector and unknown_of(scores if prior is None else scores[prior > -np.inf], detector)
         if prior is not None:
             scores = np.where((scores == NOTHING).all(), 0, scores) + prior / beta
         best = np.argpartition(-scores, k - 1)[:k]
@@ -79,7 +78,7 @@ class Scorer:
             known = scores > NOTHING / 2
             posterior = (1 - floor) * posterior + floor / (known.sum() or len(known))
             posterior = np.where(known[best] | ~known.any(), posterior, 0)
-        return best, posterior, unknown
+        return best, posterior, unknown or 0.0
 
 
 def unknown_of(scores: Array, detector: Part) -> float:

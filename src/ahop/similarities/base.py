@@ -58,8 +58,10 @@ class Similarity(Component, ABC):
         formula = self.partial if has_gaps else super().__call__
         scores: Scores = formula(patterns, queries)
         if not torch.compiler.is_compiling() and not all_finite(scores):
-            again = saturate(formula(patterns.double(), queries.double()), scores.dtype)
-            scores = again.nan_to_num(lowest(scores.dtype))  # beyond double precision: as far as can be
+            is_single = scores.dtype != torch.float64
+            scores = saturate(formula(patterns.double(), queries.double()), scores.dtype)
+            if not is_single:  # what is beyond double precision too is as far as can be
+                scores = scores.nan_to_num(lowest(scores.dtype))
         if has_gaps:
             return scores.masked_fill(shared_dimensions(patterns, queries) == 0, lowest(scores.dtype))
         return scores
