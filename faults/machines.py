@@ -30,7 +30,7 @@ from faults.campaign import CRASHES, HANGS, UNANSWERED, UNTYPED, WRONG, Tally
 
 Result = TypeVar("Result")
 # Examples of one seed, and steps of an example. A broken promise ends its seed, and the next one begins.
-EXAMPLES, STEPS = 25, 40
+EXAMPLES, STEPS = 21, 40
 # Seconds until all seeds of a chunk must have ended, with what it takes to shorten a sequence.
 PATIENCE = 3600.0
 # Characters of a sequence that are kept.

@@ -26,7 +26,7 @@ from faults.models import MODELS, SEPARATIONS
 from faults.truth import Truth, check_answer, truth
 
 # Seeds of a chunk.
-SEEDS = 2
+SEEDS = 3
 GROUPS = ("a", "7", "nobody")
 # A fit takes half a second, so few of the rules that could fit do.
 FITS = 41

@@ -40,8 +40,8 @@ class World:
         self.running: Running
 
     def name(self, kind: str) -> str:
-        """Of a collection that is not there yet; in a new service, if this one has many."""
-        if self.made >= MOST:
+        """Of a collection that is not there yet; in a new service, if this one has many or is spoiled."""
+        if self.made >= MOST or self.running.process.poll() is not None:
             self.close()
             self.generation, self.made = self.generation + 1, 0
             self.folder = self.top / f"service-{self.generation}"
@@ -68,6 +68,10 @@ class World:
         self._context.__exit__(None, None, None)
         self.start()
 
+    def spoil(self) -> None:
+        """What comes next needs a service of its own."""
+        self.made = MOST
+
     def check_log(self) -> None:
         require(not self.running.failures(), SERVER_ERRORS, f"{self.running.failures()[:1]}")
 
@@ -89,7 +93,6 @@ class World:
 
     def close(self) -> None:
         if self._context is not None:
-            self.check_log()
             self._context.__exit__(None, None, None)
             self._context = None
 

@@ -38,7 +38,7 @@ from faults.tables import (
 from faults.truth import Truth, check_answer, truth
 from faults.twin import Twin
 
-SEEDS = 2
+SEEDS = 3
 LARGEST = 2**63 - 1
 GROUPS = ("a", "7", "nobody")
 Rows = list[list[float]]
