@@ -224,7 +224,8 @@ def test_probabilities_without_labels_hold_on_the_generator_and_are_counted_ever
     rows = {(row["family"], row["variant"]): row for row in result["rows"] if row["task"] != "mean"}
     generated = rows["paper's generator", "no label"]
     assert generated["ece"] <= generated["ece_chance"] + 0.02
-    assert generated["watch_covers"] == 1
+    assert generated["watch_covers"] is None
+    assert rows["paper's generator", "20 labels"]["watch_covers"] == 1
     assert generated["promise"] != "broken"
     assert result["promises"] + result["refusals"] == len(rows) == 8
     assert result["promises_broken"] <= result["promises"]

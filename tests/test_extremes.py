@@ -54,6 +54,21 @@ def test_readouts_of_unbounded_separations_are_finite(network: str, scale: float
     assert bool(torch.isfinite(getattr(zoo, network)(gapped).retrieve(patterns)).all())
 
 
+@pytest.mark.parametrize("query", [0.0, 1.0, -3.4e38])
+def test_a_kernel_beyond_single_precision_gives_weights(query: float) -> None:
+    modulation = ahop.modulations.KernelModulation(1)
+    with torch.no_grad():
+        modulation.kernel.mul_(1.2)
+    memory = ahop.AssociativeMemory(torch.tensor([[3.4e38]]), ahop.EuclideanSimilarity(), modulation=modulation)
+    weights = memory.weights(torch.tensor([[query]]))
+    assert_close(weights.sum(), torch.tensor(1.0))
+
+
+def test_a_filter_that_leaves_nothing_is_answered_by_nothing() -> None:
+    memory = ahop.AssociativeMemory(torch.eye(3), ahop.similarities.IsolatedSimilarity(3, 3))
+    assert memory.recall(torch.eye(3), where=[]).indices.tolist() == [[-1]] * 3
+
+
 @pytest.mark.parametrize("beta", [1e30, 1e39, 1e300])
 def test_a_softmax_of_any_beta_is_a_distribution(beta: float) -> None:
     scores = torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, -1.0]])

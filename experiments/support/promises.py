@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import torch
+from scipy.stats import binomtest
 from torch import Generator, Tensor
 
 import ahop
-from ahop.decisions import Policy, share_of
 from ahop.errors import AhopError
 from experiments.support.harness import Row
 from experiments.support.measures import calibration_error, reliability
@@ -67,7 +67,8 @@ def _accepted(memory: ahop.AssociativeMemory, answer: ahop.Recall[Tensor], label
     """Which answers are accepted by whoever wants a precision of 0.9: by a policy of the labels, or at their word."""
     if labels is None:
         return _at_word(answer)
-    return _by(answer, ahop.policy(memory, labels, precision=PRECISION))
+    decided = answer.decide(ahop.policy(memory, labels, precision=PRECISION))
+    return torch.from_numpy(decided.actions == "accept")
 
 
 def _at_word(answer: ahop.Recall[Tensor]) -> Tensor:
@@ -75,11 +76,7 @@ def _at_word(answer: ahop.Recall[Tensor]) -> Tensor:
     if not answer.is_checked:
         raise ahop.errors.UnsupportedError("Probabilities that nobody has checked promise nothing.")
     expected = answer.q_values() <= 1 - PRECISION
-    return _by(answer, Policy(float(answer.confidence[expected].min()) if expected.any() else 2.0))
-
-
-def _by(answer: ahop.Recall[Tensor], policy: Policy) -> Tensor:
-    return torch.from_numpy(answer.decide(policy).actions == "accept")
+    return answer.confidence >= answer.confidence[expected].min() if expected.any() else expected
 
 
 def _promised(accept: Callable[[], Tensor], right: Tensor, prefix: str = "") -> Row:
@@ -90,7 +87,7 @@ def _promised(accept: Callable[[], Tensor], right: Tensor, prefix: str = "") -> 
         verdict, count, hits = "refused", 0, 0
     else:
         count, hits = int(accepted.sum()), int(right[accepted].sum())
-        is_broken = share_of(hits, count, CONFIDENCE).high < PRECISION
+        is_broken = count > 0 and binomtest(hits, count).proportion_ci(CONFIDENCE).high < PRECISION
         verdict = "broken" if is_broken else "kept" if count else "none accepted"
     return {
         f"{prefix}accepted": count / len(right),

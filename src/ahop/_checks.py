@@ -45,9 +45,9 @@ def check_rate(name: str, value: float) -> float:
     return float(value)
 
 
-def check_count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidValueError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
+def check_count(name: str, value: int, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidValueError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
     return int(value)
 
 

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from ahop._checks import check_count
 from ahop._missing import holds_nan
+from ahop._tensors import all_finite, saturate
 from ahop._typing import Patterns
 from ahop.errors import UnsupportedError
 from ahop.modulations.base import Modulation
@@ -42,5 +43,11 @@ class KernelModulation(Modulation):
                 "A kernel mixes all dimensions and cannot leave out those that were not observed (NaN). Fill them "
                 "first, or use `Unmodulated`."
             )
+        modulated = self._modulated(patterns)
+        if not torch.compiler.is_compiling() and not all_finite(modulated):
+            return saturate(self._modulated(patterns.double()).nan_to_num(0.0), patterns.dtype)
+        return modulated
+
+    def _modulated(self, patterns: Patterns) -> Patterns:
         kernel = self.kernel.to(patterns.dtype)
         return patterns @ kernel.mT @ kernel

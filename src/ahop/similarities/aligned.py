@@ -6,14 +6,15 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_count, check_kind
-from ahop._typing import Indices, Patterns, Queries, Scores
+from ahop._checks import check_count
+from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
+from ahop.similarities.wrapped import WrappedSimilarity
 
 
 @final
-class AlignedSimilarity(Similarity):
+class AlignedSimilarity(WrappedSimilarity):
     r"""$s(\xi, x) = \mathrm{base}(\xi, (x - \mathrm{offset}) / \mathrm{gain})$, dimension by dimension.
 
     What a device adds to its readings and multiplies them by is taken off before they are compared. Starts as the base
@@ -24,9 +25,7 @@ class AlignedSimilarity(Similarity):
     gain: Tensor
 
     def __init__(self, base: Similarity, dimensions: int) -> None:
-        super().__init__()
-        self.base = check_kind("base", base, Similarity)
-        self.compares_patterns = base.compares_patterns
+        super().__init__(base)
         self.dimensions = check_count("dimensions", dimensions)
         self.register_buffer("offset", torch.zeros(dimensions))
         self.register_buffer("gain", torch.ones(dimensions))
@@ -56,27 +55,11 @@ class AlignedSimilarity(Similarity):
         """The queries on the scale of the patterns; gaps stay."""
         return (queries - self.offset.to(queries.dtype)) / self.gain.to(queries.dtype)
 
-    @property
-    @override
-    def worst_count(self) -> int:
-        return self.base.worst_count
-
     @override
     def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
         return self.base.worst_scores(patterns, self.aligned(queries))
 
     @override
-    def with_worst(self, worst: Tensor) -> "AlignedSimilarity":
-        return self.with_base(self.base.with_worst(worst))
-
-    @override
-    def rows(self, indices: Indices | slice) -> "AlignedSimilarity":
-        return self.with_base(self.base.rows(indices))
-
-    @override
-    def grown(self, count: int) -> "AlignedSimilarity":
-        return self.with_base(self.base.grown(count))
-
     def with_base(self, base: Similarity) -> "AlignedSimilarity":
         """The same around another base; itself if that is its own."""
         if base is self.base:

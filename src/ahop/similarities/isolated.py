@@ -29,7 +29,7 @@ class IsolatedSimilarity(Similarity):
 
     def __init__(self, count: int, dimensions: int, bases: Sequence[DecomposableSimilarity] | None = None) -> None:
         super().__init__()
-        self.count = check_count("count", count)
+        self.count = check_count("count", count, least=0)  # none, where a filter leaves none
         self.dimensions = check_count("dimensions", dimensions)
         self.bases = nn.ModuleList(check_bases(bases))
         self.missing_is_evidence = any(base.missing_is_evidence for base in self._bases())

@@ -7,14 +7,15 @@ from typing_extensions import override
 
 from ahop._checks import check_kind
 from ahop._derived import derived
-from ahop._typing import Indices, Patterns, Queries, Scores
+from ahop._typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
+from ahop.similarities.wrapped import WrappedSimilarity
 from ahop.transforms.base import Transform
 
 
 @final
-class TransformedSimilarity(Similarity):
+class TransformedSimilarity(WrappedSimilarity):
     r"""$s(\xi, x) = \mathrm{base}(t(\xi), t(x))$.
 
     The transform gets the data as they are and may say what a gap becomes. Where it leaves gaps, the base does with
@@ -24,9 +25,7 @@ class TransformedSimilarity(Similarity):
     missing_is_evidence = True
 
     def __init__(self, base: Similarity, transform: Transform) -> None:
-        super().__init__()
-        self.base = check_kind("base", base, Similarity)
-        self.compares_patterns = base.compares_patterns
+        super().__init__(base)
         self.transform = check_kind("transform", transform, Transform)
 
     @override
@@ -45,31 +44,15 @@ class TransformedSimilarity(Similarity):
             return super().contributions(patterns, queries)
         return self.base.contributions(stored, asked)
 
-    @property
-    @override
-    def worst_count(self) -> int:
-        return self.base.worst_count
-
     @override
     def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
         return self.base.worst_scores(self._stored(patterns), self.transform(queries))
-
-    @override
-    def with_worst(self, worst: Tensor) -> "TransformedSimilarity":
-        return self.with_base(self.base.with_worst(worst))
-
-    @override
-    def rows(self, indices: Indices | slice) -> "TransformedSimilarity":
-        return self.with_base(self.base.rows(indices))
-
-    @override
-    def grown(self, count: int) -> "TransformedSimilarity":
-        return self.with_base(self.base.grown(count))
 
     def _stored(self, patterns: Patterns) -> Tensor:
         """The patterns behind the transform, which may have another number of dimensions."""
         return derived(patterns, self.transform, lambda: self.transform(patterns))
 
+    @override
     def with_base(self, base: Similarity) -> "TransformedSimilarity":
         """The same around another base; itself if that is its own."""
         return self if base is self.base else TransformedSimilarity(base, self.transform)
