@@ -332,6 +332,9 @@ def test_compacting_joins_parts_and_drops_versions(store: Store, tmp_path: Path)
     store.compact()
     assert len(store.fragments()) == 1
     assert len(store.versions()) > 5
+    newest = [each.number for each in store.versions()][-3:]
+    store.compact(versions=3)
+    assert [each.number for each in store.versions()] == newest
     store.compact(keep=timedelta(0))
     assert [each.number for each in store.versions()] == [store.version]
     assert not [each for each in (tmp_path / "table" / "_cache").iterdir() if each.name.startswith("v5")]

@@ -31,8 +31,9 @@ KEPT = 32
 ENDING = ".lance"
 # What a collection may be called.
 NAME = r"[A-Za-z0-9_.-]{1,100}"
-# A table with more parts than this, or more removed rows for each that is there, is worth compacting.
-MOST_FRAGMENTS, MOST_TOMBSTONES = 64, 0.5
+# A table with more parts than this, more removed rows for each that is there, or more versions since the last time, is
+# worth compacting: a table is written anew for hundreds of changes, and a change looks through few hundred files.
+MOST_FRAGMENTS, MOST_TOMBSTONES, MOST_CHANGES = 256, 0.5, 1000
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,7 @@ class StoreSource:
 
     def __init__(self, path: str) -> None:
         self._store: Store = open_store(path)
+        self._compacted = self._store.version
 
     def snapshot(self) -> Snapshot:
         self._store.refresh()
@@ -244,11 +246,14 @@ class StoreSource:
         return self._store.version
 
     def compact(self) -> bool:
-        is_due = len(self._store.fragments()) > MOST_FRAGMENTS or self._store.tombstones() > MOST_TOMBSTONES * len(
-            self._store
+        is_due = (
+            self._store.version > self._compacted + MOST_CHANGES
+            or len(self._store.fragments()) > MOST_FRAGMENTS
+            or self._store.tombstones() > MOST_TOMBSTONES * len(self._store)
         )
         if is_due:
             self._store.compact()
+            self._compacted = self._store.version
         return is_due
 
     def facts(self) -> dict[str, float]:

@@ -93,7 +93,8 @@ class Options:
         watch_seconds: how often the counters tell what they show.
         drain_seconds: between the signal to end and the closing of the port: time for a load balancer to notice.
         follow_seconds: how often to look for what others have written; 0 for only when `refresh` is asked for.
-        compact_seconds: how often to look for stores with many parts or removed rows, and to compact them; 0 for never.
+        compact_seconds: how often to look for stores of many parts, removed rows or versions, and to compact them; 0
+            for never.
         create_in: a folder in which requests may create collections; the stores that are there are served too.
         index: answer through indexes where few of a file's patterns are asked for; made at the first start, and kept.
         log_accepted: a line in the log for each request when its headers are here, beside that when it is answered.
@@ -110,7 +111,7 @@ class Options:
     watch_seconds: float = 60.0
     drain_seconds: float = 0.5
     follow_seconds: float = 0.0
-    compact_seconds: float = 600.0
+    compact_seconds: float = 60.0
     create_in: Path | None = None
     index: bool = False
     log_accepted: bool = False

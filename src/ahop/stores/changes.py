@@ -91,7 +91,7 @@ def restore(writer: Writer, table: Any, version: int) -> None:
     table.checkout_latest()
 
 
-def compact(writer: Writer, table: Any, keep: timedelta, fragment_rows: int) -> None:
+def compact(writer: Writer, table: Any, keep: timedelta, versions: int, fragment_rows: int) -> None:
     compaction = _optional.lance().optimize.Compaction
     plan = compaction.plan(table, {"target_rows_per_fragment": fragment_rows})
     done = [task.execute(table) for task in plan.tasks]
@@ -104,6 +104,9 @@ def compact(writer: Writer, table: Any, keep: timedelta, fragment_rows: int) -> 
     writer.flush()
     table.checkout_latest()
     table.cleanup_old_versions(older_than=keep)
+    beyond = [each["version"] for each in table.versions()[:-versions]]
+    if beyond:
+        table.cleanup_old_versions(versions=beyond)
     if writer.location.folder is not None:
         remove_marks(writer.location.folder)
         compact_lists(writer.location.folder)

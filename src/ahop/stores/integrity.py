@@ -5,7 +5,9 @@ the file changes.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
 from threading import Lock
@@ -23,8 +25,17 @@ MOST_FORGOTTEN = 1000
 _lock = Lock()
 # By path: what the file was when its checksum was right, and that checksum.
 _compared: dict[Path, tuple[tuple[int, int, int], str]] = {}
-# By table and path: the lists that were read; a list never changes.
-_lists: dict[Path, dict[Path, dict[str, str]]] = {}
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """The lists of a table that were read, by name, and all that is in them; a list never changes."""
+
+    names: frozenset[str] = frozenset()
+    checksums: Mapping[str, str] = field(default_factory=dict)
+
+
+_lists: dict[Path, _Lists] = {}
 
 
 def record(folder: Path, files: Iterable[Path]) -> None:
@@ -35,18 +46,26 @@ def record(folder: Path, files: Iterable[Path]) -> None:
         _write(folder, new)
 
 
-def recorded(folder: Path) -> dict[str, str]:
-    """The checksum of each file, by its path in the table. A list that is damaged itself is left out."""
+def recorded(folder: Path) -> Mapping[str, str]:
+    """The checksum of each file, by its path in the table. A damaged list is left out, and read again."""
     while True:
-        paths = _of(folder)
+        there = _names(folder)
         with _lock:
-            there = set(paths)
-            kept = {path: known for path, known in _lists.get(folder, {}).items() if path in there}
-            _lists[folder] = kept
-        lists = [_list(path, kept) for path in paths]
-        if None not in lists:
-            return {name: checksum for each in lists if each for name, checksum in each.items()}
-        # A list went while we read, as they were joined: the joined one has what was in it.
+            before = _lists.get(folder, _Lists())
+        if before.names == there:
+            return before.checksums
+        if not before.names <= there:  # lists were joined
+            before = _Lists()
+        found = {name: _read(folder / CHECKSUMS / name) for name in there - before.names}
+        if None in found.values():
+            continue  # a list went while we read, as they were joined: the joined one has what was in it
+        lists = {name: each for name, each in found.items() if each}
+        checksums = dict(before.checksums)
+        for name in sorted(lists):
+            checksums |= lists[name]
+        with _lock:
+            _lists[folder] = _Lists(before.names.union(lists), checksums)
+        return checksums
 
 
 def verify(folder: Path, files: Iterable[Path]) -> None:
@@ -101,14 +120,13 @@ def is_right(path: Path, checksum: str) -> bool:
 
 def compact_lists(folder: Path) -> None:
     """One list for all files that are still there. Only for who alone may write."""
-    old, known = _of(folder), recorded(folder)
+    old, known = _names(folder), recorded(folder)
     joined = _write(folder, {name: checksum for name, checksum in known.items() if (folder / name).exists()})
-    for path in old:
-        if path != joined:  # a list is named by what is in it: nothing changed since the last time
-            path.unlink(missing_ok=True)
+    for name in old - {joined.name}:  # a list is named by what is in it: it may be the one of the last time
+        (folder / CHECKSUMS / name).unlink(missing_ok=True)
 
 
-def _forget_missing(folder: Path, known: dict[str, str]) -> None:
+def _forget_missing(folder: Path, known: Mapping[str, str]) -> None:
     """Keep nothing of files that went, once these are most of what is kept."""
     with _lock:
         if len(_compared) > 2 * len(known) + MOST_FORGOTTEN:
@@ -125,20 +143,11 @@ def _files_of(folder: Path, fragments: Iterable[Any]) -> Iterator[Path]:
             yield folder / deletions
 
 
-def _of(folder: Path) -> list[Path]:
+def _names(folder: Path) -> set[str]:
+    """The lists of a table."""
     where = folder / CHECKSUMS
-    return sorted(where.glob(f"[!.]*{SUFFIX}")) if where.is_dir() else []
-
-
-def _list(path: Path, kept: dict[Path, dict[str, str]]) -> dict[str, str] | None:
-    """The checksums of one list; none where it is damaged, and None where it is gone."""
-    known = kept.get(path)
-    if known is None:
-        known = _read(path)
-        if known:
-            with _lock:
-                kept[path] = known
-    return known
+    names = os.listdir(where) if where.is_dir() else []
+    return {name for name in names if name.endswith(SUFFIX) and not name.startswith(".")}
 
 
 def _read(path: Path) -> dict[str, str] | None:

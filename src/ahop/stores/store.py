@@ -47,6 +47,8 @@ from ahop.variants.base import Pairs, Variant
 # What is read of the table at a time.
 BATCH_BYTES = 16 * 2**20
 KEPT = timedelta(days=7)
+# Each write looks through the files of all versions that are kept: a millisecond for a hundred of them.
+MOST_VERSIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -320,11 +322,17 @@ class Store:
         number = self.at(version).version  # says so if it is not kept
         self._writer.change(self._table, lambda table: restore(self._writer, table, number))
 
-    def compact(self, keep: timedelta = KEPT, fragment_rows: int = 2**20) -> None:
-        """Join small parts, and drop versions that are older than `keep`: handles that still read them fail then."""
+    def compact(self, keep: timedelta = KEPT, versions: int = MOST_VERSIONS, fragment_rows: int = 2**20) -> None:
+        """Join small parts, and drop old versions: handles that still read them fail then.
+
+        Args:
+            keep: the age from which on versions are dropped.
+            versions: how many are kept at most, the newest ones.
+            fragment_rows: how many rows a part has at most.
+        """
         self._check_open()
-        rows = check_count("fragment_rows", fragment_rows)
-        self._writer.change(self._table, lambda table: compact(self._writer, table, keep, rows))
+        most, rows = check_count("versions", versions), check_count("fragment_rows", fragment_rows)
+        self._writer.change(self._table, lambda table: compact(self._writer, table, keep, most, rows))
         if self.location.folder is not None:
             kept = tuple(f"v{each.number}-" for each in self.versions())
             for file in (self.location.folder / CACHE).glob("v*"):
