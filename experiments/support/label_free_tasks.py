@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Generator, Tensor
@@ -17,11 +18,19 @@ from experiments.support.nir_protocol import drawn
 from experiments.support.settings import seed_of_test
 from experiments.support.unlabelled import seed_of_log
 from experiments.support.wifi_peers import offsets_off, sorensen
-from experiments.support.wifi_protocol import leave_out_phone, metres, phones
+from experiments.support.wifi_protocol import leave_out_phone, metres, phones, scans_of_others
 
 NONE, FIVE, TWENTY, THIRTY, BOTH = "no label", "5 labels", "20 labels", "30 labels", "20 labels and the log"
+DONORS = "no label, raw scans of others"
 # How many rows of the log are labeled, and whether the others are learned from as well.
-VARIANTS = {NONE: (0, True), FIVE: (5, False), TWENTY: (20, False), THIRTY: (30, False), BOTH: (20, True)}
+VARIANTS = {
+    NONE: (0, True),
+    DONORS: (0, True),
+    FIVE: (5, False),
+    TWENTY: (20, False),
+    THIRTY: (30, False),
+    BOTH: (20, True),
+}
 
 
 @dataclass(frozen=True)
@@ -30,12 +39,14 @@ class Task:
     log: queries to learn from; who labels some says the origins of the first ones.
     test: queries of other copies, or of other rows.
     beside: what else this task measures, of a memory that was fitted, or nothing.
+    surveyed: a memory of rows whose labels repeat, measured by others; None where there are none.
     """
 
     patterns: Tensor
     log: ahop.Pairs
     test: ahop.Pairs
     beside: Callable[[ahop.AssociativeMemory], Row] = lambda memory: {}
+    surveyed: Callable[[], ahop.AssociativeMemory] | None = None
 
     def labels(self, variant: str) -> ahop.Pairs | None:
         count = VARIANTS[variant][0]
@@ -43,6 +54,9 @@ class Task:
 
     def fitted(self, variant: str, seed: int) -> ahop.AssociativeMemory:
         count, has_log = VARIANTS[variant]
+        if variant == DONORS:
+            assert self.surveyed is not None
+            return ahop.adapt(self.surveyed(), self.log.queries, seed=seed, progress=False)
         queries = self.log.queries[count:] if has_log else None
         return ahop.fit(self.patterns, pairs=self.labels(variant), queries=queries, seed=seed, progress=False)
 
@@ -61,9 +75,19 @@ class Family:
     is_quick: bool = True
 
 
+@cache
+def _surveyed(phone: int) -> ahop.AssociativeMemory:
+    """The raw scans of the other phones, which no draw changes: a pattern for each place, in the order of the map."""
+    scans, places, others = scans_of_others(phone)
+    order = torch.tensor(places).argsort(stable=True).tolist()
+    labels, groups = ([each[row] for row in order] for each in (places, others))
+    return ahop.fit(scans[order], labels=labels, groups=groups, progress=False)
+
+
 def _wifi(name: str, seed: int) -> Task:
-    """A phone that is new to the map. `scans_of_others` has the raw scans of those that made it."""
-    draw = leave_out_phone(int(name.removeprefix("phone ")), seed)
+    """A phone that is new to the map."""
+    phone = int(name.removeprefix("phone "))
+    draw = leave_out_phone(phone, seed)
 
     def beside(memory: ahop.AssociativeMemory) -> Row:
         found = memory.recall(draw.test.queries).indices[:, 0]
@@ -73,7 +97,7 @@ def _wifi(name: str, seed: int) -> Task:
             "metres_customary": float(metres(draw.places[customary], draw.truth).mean()),
         }
 
-    return Task(draw.patterns, draw.pairs, draw.test, beside)
+    return Task(draw.patterns, draw.pairs, draw.test, beside, lambda: _surveyed(phone))
 
 
 # The text model, how many are stored, how many are in the log, and how many are tested.
@@ -160,7 +184,7 @@ FAMILIES: dict[str, Family] = {
     "near infrared": Family(_named(*(" to ".join(pair) for pair in INSTRUMENTS)), (NONE, FIVE, TWENTY), _nir),
     "Wi-Fi": Family(
         lambda quick: [f"phone {phone}" for phone in (phones()[:1] if quick else phones())],
-        (NONE, TWENTY, THIRTY, BOTH),
+        (NONE, DONORS, TWENTY, THIRTY, BOTH),
         _wifi,
     ),
     "text": Family(_named(*TEXTS), (NONE, TWENTY, BOTH), _text, is_quick=False),

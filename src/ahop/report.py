@@ -12,6 +12,8 @@ UNCHECKED = (
     "Unchecked: no label has shown whether these probabilities are right, and damage that a query has all over makes "
     "them too high. Label some queries and fit again with `pairs=`."
 )
+# Groups that show how far devices differ, so that they speak for a new one: of four, one in five is beyond them all.
+LEAST_GROUPS = 4
 
 
 @dataclass(frozen=True)
@@ -124,16 +126,23 @@ class AdaptReport:
         information: what two halves of held-out queries, asked alone, tell about each other, in nats,
         before: and what they told before.
         rise: by how much the log-likelihood of a held-out query rises, if the corruption is that of now.
+        offset: how far the queries of a new group lie above their origins, where known groups speak for it; else None.
     """
 
     queries: int
     is_kept: bool
     way: str
-    information: float
-    before: float
-    rise: float
+    information: float = 0.0
+    before: float = 0.0
+    rise: float = 0.0
+    offset: float | None = None
 
     def __str__(self) -> str:
+        if self.offset is not None:
+            return (
+                f"{self.queries} queries, no label was seen: {self.way}; their probabilities are those that known "
+                "groups had when each was left out."
+            )
         end = f"adapted ({self.way})" if self.is_kept else "left as it was: that is no more than chance"
         return (
             f"{self.queries} queries, no label was seen: halves of held-out ones tell {_bits(self.information)} bits "
@@ -223,6 +232,41 @@ class UnlabeledReport:
 
 
 @dataclass(frozen=True)
+class RepeatsReport:
+    """Rows of labels that repeat, answered by templates that were made without them; `print` it.
+
+    Attributes:
+        rows: how many there were,
+        labels: of how many labels,
+        groups: and of how many groups, such as devices; 0 where nobody has said.
+        checked: how many were answered.
+        right: the share of these whose first answer is right, and
+        said: the mean probability of these answers.
+        spread: the standard deviation between groups of what is right and what is said.
+    """
+
+    rows: int
+    labels: int
+    groups: int
+    checked: int
+    right: float
+    said: float
+    spread: float
+
+    @property
+    def tells_of_groups(self) -> bool:
+        """Fewer groups do not show how far a new one may be from them."""
+        return self.groups >= LEAST_GROUPS
+
+    def __str__(self) -> str:
+        how = f"each of {self.groups} groups" if self.groups else "rows"
+        return (
+            f"Learned from {self.rows} rows of {self.labels} labels: with {how} left out in turn, "
+            f"{100 * self.right:.0f} % of {self.checked} rows found their label, and {100 * self.said:.0f} % was said."
+        )
+
+
+@dataclass(frozen=True)
 class FitReport:
     """Which similarity was chosen, and what was found out about the copies; `print` it.
 
@@ -240,6 +284,7 @@ class FitReport:
         seconds: wall time.
         unlabeled: what was learned from queries whose origins nobody knew; None if there were none.
         adapted: how it followed later queries; None if it never did.
+        repeats: how rows were answered that were left out of the patterns of their labels; None if none repeats.
     """
 
     chosen: str
@@ -255,12 +300,13 @@ class FitReport:
     seconds: float = 0.0
     unlabeled: "UnlabeledReport | None" = None
     adapted: AdaptReport | None = None
+    repeats: RepeatsReport | None = None
 
     @property
     def is_checked(self) -> bool:
-        """Whether probabilities were compared with origins that somebody knew, and nothing was carried over since."""
+        """Probabilities were compared with origins that somebody knew, and nothing was carried over since."""
         if self.adapted is not None and self.adapted.is_kept:
-            return False
+            return self.adapted.offset is not None and self.repeats is not None and self.repeats.tells_of_groups
         return self.corruption is not None if self.unlabeled is None else self.unlabeled.is_checked
 
     def __str__(self) -> str:
@@ -283,6 +329,7 @@ class FitReport:
         ]
         beside = f"; alone: {', '.join(others)}" if others else ""
         first = "" if self.accuracy is None else f"{100 * self.accuracy:.0f} % of held-out copies found their origin.\n"
+        first = first if self.repeats is None else f"{self.repeats}\n"
         groups = f"\n{self.groups} groups have a corruption of their own." if self.groups else ""
         tie = f"\n{self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
         return (

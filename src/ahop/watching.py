@@ -202,6 +202,8 @@ class _Watcher:
         self.names = memory.dimensions or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
         self.side = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * confidence, dtype=torch.float64)))
         self.pairs, self.calibration, self.is_checked = *_calibration(memory), memory.model.is_checked
+        repeats = memory.report.repeats if isinstance(memory.report, FitReport) else None
+        self.spread = 0.0 if repeats is None else repeats.spread
 
     def report(self, now: _Answered, false_alarms: float, group: str | None = None) -> WatchReport:
         accuracy, unknown = self._shares(now) if self.is_checked else (None, None)
@@ -228,9 +230,11 @@ class _Watcher:
         return self._around(value, of_share[0], ends), share
 
     def _around(self, value: float, confidence: Tensor, ends: Sequence[float]) -> Share:
-        """The value with the chance of these queries, that of the pairs of the calibration, and what moves its ends."""
+        """The value with the chance of these queries, of the pairs of the calibration and of groups, and its ends."""
         doubt = float((confidence * (1 - confidence)).mean())
-        chance = self.side**2 * doubt * (1 / len(confidence) + (1 / self.pairs if self.pairs else 0.0))
+        chance = self.side**2 * (
+            doubt * (1 / len(confidence) + (1 / self.pairs if self.pairs else 0.0)) + self.spread**2
+        )
         low, high = ((chance + (value - end) ** 2) ** 0.5 for end in (ends or (value, value)))
         return Share(value, max(0.0, value - low), min(1.0, value + high))
 
@@ -306,6 +310,8 @@ def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
     report: Any = memory.report
     if not isinstance(report, FitReport) or memory.detector is None:
         return None, "probabilities that were never calibrated on held-out pairs"
+    if report.repeats is not None and report.is_checked:
+        return report.repeats.checked, f"probabilities that were calibrated on {report.repeats.checked} rows left out"
     if report.adapted is not None and report.adapted.is_kept:
         return None, "probabilities that were carried over when the memory was adapted"
     if report.unlabeled is not None and not report.unlabeled.is_checked:

@@ -13,6 +13,7 @@ from ahop._typing import RowsLike
 from ahop.errors import InvalidValueError, UnsupportedError
 from ahop.fitting.candidates import CANDIDATES
 from ahop.fitting.contrast import Halves
+from ahop.fitting.donors import offset_of, shifted
 from ahop.fitting.mixture import Form, MixtureFit, fit_mixture
 from ahop.fitting.origins import BEST, LEAST_SHARE, OriginProblem
 from ahop.fitting.threads import few_threads
@@ -82,6 +83,10 @@ def adapt(
         raise InvalidValueError(f"`queries` must be at least {LEAST_QUERIES}; got {len(asked)}. Give a longer log.")
     adapted, patterns = memory.copy(), memory.modulation(memory.patterns)
     names = None if groups is None else as_group_names(groups, len(asked))
+    if isinstance(report, FitReport) and report.repeats is not None and memory.model.groups:
+        told, adapted.model = _among_known(memory.model, patterns, asked, names)
+        adapted.report = replace(report, adapted=told)
+        return adapted
     with few_threads(asked.numel()), tqdm(desc="adapt", unit="fit", disable=not progress) as bar:
         if names is None:
             told, model = _Log(memory.model, patterns, asked, reference.queries, report, seed, bar).followed()
@@ -91,6 +96,36 @@ def adapt(
             told, adapted.model = _by_group(memory.model, patterns, asked, names, reference, report, seed, bar)
     adapted.report = replace(report, adapted=told)
     return adapted
+
+
+def _among_known(model: Model, patterns: Tensor, queries: Tensor, names: list[str] | None) -> tuple[AdaptReport, Model]:
+    """A new group, for which those that a fit knows speak: its offset is found, the rest is as it was with them."""
+    known = next(iter(model.groups.values()))
+    base = known.base if isinstance(known, AlignedSimilarity) else known
+    bare = model.replaced(similarity=base, groups={})
+
+    def found(rows: Tensor) -> float:
+        return offset_of(bare, patterns, rows)
+
+    def seen(offset: float) -> Similarity:
+        return shifted(base, offset, patterns.shape[1], patterns.dtype).to(patterns.device)
+
+    if names is None:
+        offset = found(queries)
+        followed = model.replaced(similarity=seen(offset), reference=Reference.of(queries))
+        return AdaptReport(len(queries), True, f"their offset is {offset:.3g}", offset=offset), followed
+    offsets = {
+        name: found(queries[[row for row, each in enumerate(names) if each == name]])
+        for name in sorted(set(names))
+        if names.count(name) >= LEAST_QUERIES
+    }
+    if not offsets:
+        raise InvalidValueError(f"`groups` must have one of at least {LEAST_QUERIES} queries. Give a longer log.")
+    words = ", ".join(f"that of {name} is {offset:.3g}" for name, offset in offsets.items())
+    groups = {**model.groups, **{name: seen(offset) for name, offset in offsets.items()}}
+    mean = sum(offsets.values()) / len(offsets)
+    told = AdaptReport(len(queries), True, f"of their offsets {words}", offset=mean)
+    return told, model.replaced(groups=groups, reference=Reference.of(queries, names))
 
 
 def _by_group(

@@ -12,13 +12,16 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ahop._checks import as_group_names, as_queries, check_choice, check_count
+from ahop._labels import numbers_of_entries
 from ahop._typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt
 from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
+from ahop.fitting.donors import check, scaled, shifted
 from ahop.fitting.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.posterior import behind
+from ahop.fitting.repeats import Repeats
 from ahop.fitting.selection import (
     TOLERATED,
     Choice,
@@ -34,8 +37,9 @@ from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled import CLEARLY, TRIED, learn_unlabeled
 from ahop.memory import AssociativeMemory
+from ahop.model import Model
 from ahop.reference import Reference
-from ahop.report import FitReport, Report, SolverReport, UnlabeledReport
+from ahop.report import FitReport, RepeatsReport, Report, SolverReport, UnlabeledReport
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.similarities.isolated import IsolatedSimilarity
@@ -94,7 +98,12 @@ def fit(
         groups: where each copy comes from, such as its device. The offset and the gain of each group are taken off
             if that predicts held-out copies better, and a group is fitted by itself where that is better still; pass
             the same names to `recall`. With `queries`, one name for each of these, behind those of the pairs; a group
-            that has enough of them is followed by itself, as `adapt` does.
+            that has enough of them is followed by itself, as `adapt` does. With labels that repeat, one name for each
+            row: its device, visit or day, which its damage is shared with.
+        labels: (n,) what each pattern is called. Where labels repeat and there are no pairs, rows of one label are
+            copies of each other: the memory keeps one pattern for each label, their mean, and learns from rows that
+            were left out of it, a group at a time. A new group is then answered as well as known ones were: give
+            `adapt` its queries, or pass them here, their groups behind those of the rows.
         samples: how many pairs to draw from a variant: once, or for each epoch of Adam.
         seed: of everything that is drawn.
         progress: show a bar.
@@ -124,11 +133,16 @@ def fit(
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
-        if queries is not None:
+        is_repeated = bare and pairs is None and variant is None and _repeat(fitted)
+        if is_repeated:
+            fitted = _learn_repeats(fitted, queries, wanted, "auto" in names, groups, seed, progress)
+            assert fitted.report is not None
+            report: Report = fitted.report
+        elif queries is not None:
             if variant is not None:
                 raise InvalidTypeError("`queries` are real, a `variant` draws others: leave one of the two out.")
             known = None if pairs is None else PairSource(fitted, pairs, None, samples, seed, may_be_empty=True).draw()
-            report: Report = _learn_unlabeled(fitted, queries, known, wanted, "auto" in names, groups, seed, progress)
+            report = _learn_unlabeled(fitted, queries, known, wanted, "auto" in names, groups, seed, progress)
         else:
             source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
             report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
@@ -185,6 +199,79 @@ def _learn(
         reference=Reference.of(pairs.queries, groups),
     )
     return report
+
+
+def _repeat(memory: AssociativeMemory) -> bool:
+    return memory.labels is not None and len(set(memory.labels.tolist())) < len(memory)
+
+
+def _learn_repeats(
+    memory: AssociativeMemory,
+    queries: RowsLike | None,
+    wanted: list[Candidate],
+    only_suitable: bool,
+    groups: Sequence[object] | None,
+    seed: int,
+    progress: bool,
+) -> AssociativeMemory:
+    """One pattern for each label; what happens to copies is learned, and checked, from rows that were left out."""
+    assert memory.labels is not None
+    rows = memory.patterns.cpu()
+    asked = None if queries is None else as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    named = None if groups is None else list(groups)
+    later = None if named is None or asked is None or len(named) == len(rows) else named[len(rows) :]
+    names, numbers = ([], torch.arange(len(rows))) if named is None else numbered(_of_rows(named, rows, later, asked))
+    repeats = Repeats(rows, numbers_of_entries("labels", memory.labels, len(rows)), numbers)
+    patterns, model, report = _taught(repeats, names, wanted, only_suitable, seed, progress)
+    labels = list(dict.fromkeys(memory.labels.tolist()))
+    fitted = AssociativeMemory(patterns.to(memory.patterns), model.to(memory.patterns.device), labels=labels)
+    fitted.dimensions = memory.dimensions
+    fitted.model = fitted.model.replaced(
+        report=report, reference=Reference.of(memory.patterns, named and named[: len(rows)])
+    )
+    return fitted if asked is None else adapt(fitted, asked, groups=later, seed=seed, progress=progress)
+
+
+def _of_rows(named: list[object], rows: Tensor, later: list[object] | None, asked: Tensor | None) -> list[str]:
+    """The groups of the rows; those of queries may stand behind them."""
+    count = len(rows) + (0 if later is None or asked is None else len(asked))
+    return as_group_names(named, count)[: len(rows)]
+
+
+def _taught(
+    repeats: Repeats, names: list[str], wanted: list[Candidate], only_suitable: bool, seed: int, progress: bool
+) -> tuple[Tensor, Model, FitReport]:
+    """Patterns, model and report; offsets of groups are taken off if those who are left out are found better so."""
+    if len(names) > 1 and repeats.offsets is None:
+        aligned = _taught(repeats.with_offsets(), names, wanted, only_suitable, seed, progress)
+        if aligned[1].groups:
+            return aligned
+    templates, pairs = repeats.pairs(seed)
+    memory = AssociativeMemory(templates)
+    report = _learn(memory, pairs, wanted, only_suitable, None, seed, progress)
+    model, plain = memory.model, check(repeats, memory.model, seed, finds_offset=False)
+    found, similarity = plain, model.similarity
+    groups: dict[str, Similarity] = {}
+    if repeats.offsets is not None:
+        found = check(repeats, model, seed, finds_offset=True)
+        if found.loss < plain.loss:
+            similarity = scaled(similarity, plain.beta / found.beta)  # for those whose offset nobody knows
+            dimensions, dtype = repeats.rows.shape[1], repeats.rows.dtype
+            shifts = zip(names, repeats.offsets.tolist(), strict=True)
+            groups = {name: shifted(model.similarity, offset, dimensions, dtype) for name, offset in shifts}
+    said = RepeatsReport(
+        rows=len(repeats.rows),
+        labels=len(templates),
+        groups=len(names),
+        checked=found.rows,
+        right=found.right,
+        said=found.said,
+        spread=found.spread,
+    )
+    separation = Softmax(found.beta, floor=found.floor)
+    model = model.replaced(similarity=similarity, separation=separation, groups=groups)
+    every = torch.ones(len(repeats.rows), dtype=torch.bool)
+    return repeats.templates(every), model, replace(report, loss=found.loss, groups=len(groups), repeats=said)
 
 
 def _learn_unlabeled(

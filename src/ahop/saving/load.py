@@ -12,7 +12,17 @@ from ahop._labels import from_text
 from ahop.errors import FileFormatError
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
-from ahop.report import AdaptReport, Corruption, FitReport, Member, Report, SolverReport, Trial, UnlabeledReport
+from ahop.report import (
+    AdaptReport,
+    Corruption,
+    FitReport,
+    Member,
+    RepeatsReport,
+    Report,
+    SolverReport,
+    Trial,
+    UnlabeledReport,
+)
 from ahop.saving.archive import archive_from_bytes, archive_to_bytes, read_archive
 from ahop.saving.description import describe_model
 from ahop.saving.registry import FAILURES, build, registry
@@ -81,6 +91,10 @@ def _report(given: Any) -> Report | None:
     members = tuple(Member(**each) for each in fields.pop("members"))
     unlabeled = fields.pop("unlabeled", None)
     unlabeled = None if unlabeled is None else UnlabeledReport(**unlabeled)
-    report = FitReport(**fields, corruption=corruption, trials=trials, members=members, unlabeled=unlabeled)
+    repeats = fields.pop("repeats", None)
+    repeats = None if repeats is None else RepeatsReport(**repeats)
+    report = FitReport(
+        **fields, corruption=corruption, trials=trials, members=members, unlabeled=unlabeled, repeats=repeats
+    )
     str(report)  # raises if a field is no number
     return report
