@@ -623,3 +623,26 @@ def test_what_fails_halfway_leaves_the_old_file_and_no_other(tmp_path: Path) -> 
         raise RuntimeError
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_rows_of_one_name_teach_each_other(tmp_path: Path) -> None:
+    chance = np.random.default_rng(0)
+    places = chance.normal(size=(20, 6))
+    points = [f"ap{number}" for number in range(6)]
+    rows = np.concatenate([places + phone + 0.1 * chance.normal(size=places.shape) for phone in range(5)])
+    survey = pd.DataFrame(rows, columns=points)
+    survey.insert(0, "place", [f"p{number}" for number in range(20)] * 5)
+    survey.insert(1, "phone", [f"phone {number // 20}" for number in range(100)])
+    survey.to_csv(tmp_path / "survey.csv", index=False)
+    log = pd.DataFrame(places[:12] + 3.5 + 0.1 * chance.normal(size=(12, 6)), columns=points)
+    log.to_csv(tmp_path / "log.csv", index=False)
+    given = f"ahop fit {tmp_path}/survey.csv --id place --group phone --similarity mixture -o {tmp_path}/m.ahop"
+    done = run(f"{given} --queries {tmp_path}/log.csv")
+    assert done.code == 0, done.stderr
+    assert "100 rows of 20 labels: with each of 5 groups left out in turn" in done.stdout
+    memory = ahop.load(tmp_path / "m.ahop")
+    answer = memory.recall(log)
+    assert len(memory) == 20
+    assert answer.is_checked
+    assert answer.labels is not None
+    assert answer.labels[:, 0].tolist() == [f"p{place}" for place in range(12)]

@@ -106,7 +106,7 @@ EXPERIMENT = Experiment(
         "are of the first rows of the log; the rest of it is learned from as well where it says *and the log*. Wi-Fi: "
         "the protocol of `wifi`, 30 scans of the phone left out, 150 tested; *metres_customary* are those of Sørensen "
         "less the median offset of all 30 scans, whose places that needs, whatever the variant; *raw scans of others*: "
-        "the scans that the map is made of are fitted with their places as labels and their phones as groups, and the 30 "
+        "those that the map is made of are fitted with their places as labels and their phones as groups, and the 30 "
         "scans are followed by `adapt`. Text: short "
         "descriptions of Debian packages ask for long ones, 6,000 stored (MiniLM 3,500), 600 in the log, 400 tested. "
         "Near infrared: 20 spectra in the log, 40 tested. Damages: those of `never_worse`, 512 in the log, 1000 "

@@ -45,27 +45,35 @@ def fit(
 ) -> None:
     """Learn how copies get damaged, and write a memory.
 
-    From pairs, whose origins are known, from queries alone, or from both; it says in words what was found.
+    From pairs, whose origins are known, from queries alone, or from both; or from patterns whose names repeat, as these
+    are copies of each other. It says in words what was found.
     """
     check_output(output, force, ENDINGS)
-    if pairs is None and queries is None:
-        raise RequestError("There is nothing to learn from: give `--pairs FILE`, or `--queries FILE` without origins.")
     wanted = Wanted.by(id, columns, ignore)
     sheet = opened(patterns, wanted, talk)
+    if pairs is None and group is not None and group in sheet.columns:
+        wanted = Wanted.by(id, columns, ignore, group=group)
     asked = Wanted.by(origin=origin or ORIGIN, group=group)
     sheets = {path: opened(path, asked, talk) for path in (pairs, queries) if path}
     table = told_of(narrowed(choose(sheet, wanted), list(sheets.values())), sheet, talk)
+    is_repeated = pairs is None and table.ids is not None and len(set(table.ids)) < len(table)
+    if pairs is None and queries is None and not is_repeated:
+        raise RequestError(
+            "There is nothing to learn from: give `--pairs FILE`, or `--queries FILE` without origins; or patterns of "
+            "which several have the same name, `--id COLUMN`."
+        )
     memory = memory_of(table, talk)
     given: dict[str, Any] = {}
     of_group = {} if group is None else {"group": group}
-    groups: list[str] = []  # of the pairs, then of the queries
+    groups: list[str] = list(table.role("group") or []) if is_repeated else []  # of the pairs, then of the queries
     if pairs is not None:
         roles = {"origin": _origin(sheets[pairs], origin, table.id_column), **of_group}
         copies = _asked(sheets[pairs], table, roles, talk)
         given["pairs"] = origins_of(copies.role("origin") or [], table.ids, len(table), pairs), copies.values
         groups += copies.role("group") or []
     if queries is not None:
-        log = _asked(sheets[queries], table, of_group, talk)
+        has_group = not is_repeated or group in sheets[queries].columns  # a new device may have no name yet
+        log = _asked(sheets[queries], table, of_group if has_group else {}, talk)
         given["queries"] = log.values
         groups += log.role("group") or []
     given["groups"] = groups or None

@@ -38,6 +38,7 @@ from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled import CLEARLY, TRIED, learn_unlabeled
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
+from ahop.modulations.unmodulated import Unmodulated
 from ahop.reference import Reference
 from ahop.report import FitReport, RepeatsReport, Report, SolverReport, UnlabeledReport
 from ahop.separations.softmax import Softmax
@@ -133,8 +134,7 @@ def fit(
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
-        is_repeated = bare and pairs is None and variant is None and _repeat(fitted)
-        if is_repeated:
+        if pairs is None and variant is None and _repeat(fitted):
             fitted = _learn_repeats(fitted, queries, wanted, "auto" in names, groups, seed, progress)
             assert fitted.report is not None
             report: Report = fitted.report
@@ -202,7 +202,9 @@ def _learn(
 
 
 def _repeat(memory: AssociativeMemory) -> bool:
-    return memory.labels is not None and len(set(memory.labels.tolist())) < len(memory)
+    """Rows of one label can be put together; a prior and a modulation are of rows that stay apart."""
+    is_bare = memory.log_prior is None and isinstance(memory.modulation, Unmodulated)
+    return is_bare and memory.labels is not None and len(set(memory.labels.tolist())) < len(memory)
 
 
 def _learn_repeats(
