@@ -84,6 +84,8 @@ def truth(
     if same is not None and isinstance(separation, Softmax):
         separation = Softmax(beta)  # each query has brought its floor
     posterior = separation(weighed) if len(rows) else weighed
+    if not bool(possible.any()):
+        posterior = torch.zeros_like(weighed)
     if model.detector is not None and unknown is None:
         unknown = scores.new_ones(len(scores))
     slack = beta * ROUNDINGS * torch.finfo(patterns.dtype).eps * largest

@@ -64,6 +64,33 @@ def test_a_kernel_beyond_single_precision_gives_weights(query: float) -> None:
     assert_close(weights.sum(), torch.tensor(1.0))
 
 
+@pytest.mark.parametrize(("largest", "dtype"), [(3.4028234e38, torch.float32), (1e300, torch.float64)])
+def test_a_fit_to_values_beyond_all_differences_is_refused_with_the_mend(largest: float, dtype: torch.dtype) -> None:
+    patterns = torch.tensor([[0, 0, 1, 1, 1], [0, 0, 0, 0, 0], [0, 1, 1, 0.1, largest], [0, 0, 0, 1, 1]], dtype=dtype)
+    origins = torch.tensor([0, 0, 0, 0, 0, 1, 2, 3])
+    pairs = ahop.Pairs(origins, patterns[origins].clamp(-10, 10) + 0.1)
+    with pytest.raises(InvalidValueError, match="differences overflow"):
+        ahop.fit(patterns, pairs=pairs, similarity="euclidean", progress=False)
+
+
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_an_index_with_a_floor_answers_a_query_of_nothing_as_its_memory(count: int) -> None:
+    model = ahop.Model(ahop.EuclideanSimilarity(), ahop.Softmax(5.0, floor=0.1))
+    memory = ahop.AssociativeMemory(torch.arange(count, dtype=torch.float32).unsqueeze(-1), model)
+    nothing = torch.full((1, 1), torch.nan)
+    assert_close(ahop.index(memory).recall(nothing).posterior, memory.recall(nothing).posterior)
+
+
+def test_queries_of_one_origin_are_unknown_beside_patterns_that_are_possible() -> None:
+    detector = ahop.unknown.UnknownDetector(rate=0.2)
+    detector.slopes.copy_(torch.tensor([0.5, 0.8, -0.2, 0.1]))
+    model = ahop.Model(ahop.EuclideanSimilarity(), detector=detector)
+    prior = torch.tensor([0.0, 0.0, -torch.inf])
+    patterns, query = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1]]), torch.tensor([[0.9, 0.1]])
+    alone = ahop.AssociativeMemory(patterns, model, log_prior=prior)
+    assert_close(alone.recall(query, same=[0]).unknown, alone.recall(query).unknown)
+
+
 def test_a_filter_that_leaves_nothing_is_answered_by_nothing() -> None:
     memory = ahop.AssociativeMemory(torch.eye(3), ahop.similarities.IsolatedSimilarity(3, 3))
     assert memory.recall(torch.eye(3), where=[]).indices.tolist() == [[-1]] * 3

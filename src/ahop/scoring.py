@@ -132,8 +132,9 @@ def rank_together(
                 total.index_add_(0, place - part.start, added)
                 says_anything[place[knows] - part.start] = True
                 if detector is not None:
+                    seen = scores if log_prior is None else without_impossible(scores, log_prior[ids])
                     odds.index_add_(
-                        0, place, torch.logit(detector(scores).double(), eps=LEAST_DOUBT) - detector.log_prior_odds
+                        0, place, torch.logit(detector(seen).double(), eps=LEAST_DOUBT) - detector.log_prior_odds
                     )
         total = total.where(says_anything.unsqueeze(-1), lowest(queries.dtype))
         scores = saturate(total, queries.dtype)

@@ -6,6 +6,7 @@ from math import log
 import torch
 from torch import Tensor
 
+from ahop.errors import InvalidValueError
 from ahop.fitting.em import Expectation, Start
 from ahop.fitting.rows import PairedRows
 from ahop.variants.mixture import MixtureVariant
@@ -50,6 +51,11 @@ class MixtureFit:
     log_likelihood: float
 
 
+# Values up to this share of the largest number of their precision have differences, and up to this value have squares
+# in double precision, whose sums are numbers.
+LARGEST_SHARE, LARGEST = 1e-6, 1e150
+
+
 def fit_mixture(
     originals: Tensor,
     copies: Tensor,
@@ -67,12 +73,25 @@ def fit_mixture(
         steps: at most so many.
     """
     dtype = copies.dtype
+    _check_differences(originals, copies)
     pairs = _pairs(originals, copies, weights)
     if start is not None:
         fitted = _fit(pairs, start.form, steps, is_trusted, start)
     else:
         fitted = _best(pairs, is_trusted) if form is None else _fit(pairs, form, steps, is_trusted)
     return replace(fitted, variant=fitted.variant.to(dtype))
+
+
+def _check_differences(originals: Tensor, copies: Tensor) -> None:
+    """What is fitted are means of squared differences, in units of their own."""
+    for rows in (originals, copies):
+        known = rows[~rows.isnan()]
+        largest = float(known.abs().max()) if len(known) else 0.0
+        if largest > min(LARGEST, LARGEST_SHARE * torch.finfo(rows.dtype).max):
+            raise InvalidValueError(
+                f"The values are too large for {rows.dtype}: some are {largest:.2g}, and their differences overflow. "
+                "Write NaN where that stands for a value that was not observed, or divide by a common scale."
+            )
 
 
 def _best(pairs: PairedRows, is_trusted: bool) -> MixtureFit:

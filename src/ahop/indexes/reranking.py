@@ -30,7 +30,7 @@ from ahop.paired import paired_scores
 from ahop.ranking import Ranked, Ranking, gathered, posterior_of
 from ahop.recaller import Recall, in_kind_of, labels_at, refuse_same
 from ahop.scoring import with_prior
-from ahop.separations.softmax import has_evidence
+from ahop.separations.softmax import Softmax, has_evidence
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
 from ahop.unknown import Evidence
@@ -250,7 +250,9 @@ class Index:
         else:
             sees_all = self.engine.is_exhaustive and is_whole
             found = self.engine.search(asked, wanted, allowed, beta if sees_all else None)
-        needs_drawn = found.log_mass is None or model.detector is not None
+        has_floor = isinstance(model.separation, Softmax) and model.separation.floor > 0
+        counts_known = has_floor and have_gaps(self._stored, queries)  # a floor is shared by rows that share anything
+        needs_drawn = found.log_mass is None or model.detector is not None or counts_known
         step = max(1, len(self._drawn) // COMPARED) if is_whole else 1
         some = slice(None, None if needs_drawn else 0, step)
         compared = self._drawn[some]
@@ -270,6 +272,7 @@ class Index:
                     shared = shared_dimensions(self._stored[self._drawn], queries)
                     drawn = drawn.masked_fill(shared == 0, lowest(drawn.dtype))
             known = (count * has_evidence(of_compared).double().mean(-1)).round().long()
+            known = known.clamp_min(1).where(has_evidence(exact).any(-1), 0)
             rest = self._tail(exact, drawn, found.indices, allowed, count, beta)
             if model.detector is not None:
                 if self.memory.log_prior is not None:  # a detector knows nothing of a prior
