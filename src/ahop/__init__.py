@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         watching,
         zoo,
     )
+    from ahop.asking import ask
     from ahop.criteria import evaluate
     from ahop.dynamics.trajectory import iterate
     from ahop.fitting.adapt import adapt
@@ -79,6 +80,7 @@ __all__ = [
     "Recall",
     "Softmax",
     "adapt",
+    "ask",
     "capacity",
     "client",
     "cluster",
@@ -138,6 +140,7 @@ _LATER = {
     "Recall": "ahop.recaller",
     "Softmax": "ahop.separations.softmax",
     "adapt": "ahop.fitting.adapt",
+    "ask": "ahop.asking",
     "create_store": "ahop.stores.create",
     "evaluate": "ahop.criteria",
     "fit": "ahop.fitting.fit",

@@ -54,7 +54,9 @@ SOLVERS: dict[str, type[Solver]] = {
     "separation": SeparationSolver,
     "shrinkage": ShrinkageSolver,
 }
-# Labels that can tell whether probabilities are right.
+# From so many labels on, probabilities are calibrated on them; fewer were not tried.
+CALIBRATING = 20
+# From so many on, they can tell whether probabilities of simulated copies are right, which are then more precise.
 TELLING = 48
 # Behind the name of what queries have taught, beside what the labels teach.
 OF_QUERIES = ", from the queries"
@@ -288,7 +290,7 @@ def _learn_unlabeled(
 ) -> Report:
     """What queries teach, made a probability by copies that are simulated, or by the labels if there are enough.
 
-    Enough labels also say whether what queries teach is better than what the labels teach alone.
+    Labels also say whether what queries teach is better than what the labels teach alone.
     """
     asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
     labels = 0 if labeled is None else len(labeled)
@@ -305,7 +307,7 @@ def _learn_unlabeled(
         fixed = Candidate(f"{found.name}{OF_QUERIES}", lambda training: found.similarity, is_fixed=True)
         choice = _calibrated(patterns, found.calibrating, [fixed], seed, bar)
         by_labels = None
-        if labeled is not None and labels >= TELLING:
+        if labeled is not None and labels >= CALIBRATING:
             by_labels = _calibrated(patterns, labeled, [fixed, *wanted], seed, bar, is_auto)
         is_checked = by_labels is not None and by_labels.detector is not None  # else of too few origins
         if labeled is not None and by_labels is not None and is_checked:
@@ -313,7 +315,7 @@ def _learn_unlabeled(
             is_ahead = by_labels.log_loss < of_queries - TOLERATED
             if not is_ahead:
                 by_labels = _calibrated(patterns, labeled, [fixed], seed, bar)
-            if is_ahead or _is_better(by_labels, choice, patterns, labeled):
+            if is_ahead or labels < TELLING or _is_better(by_labels, choice, patterns, labeled):
                 choice = by_labels
     report = FitReport(
         chosen=found.name if choice.candidates == (fixed,) else choice.name,
