@@ -10,7 +10,7 @@ from ahop._html import table
 # The first line of a report whose probabilities no known origin was compared with.
 UNCHECKED = (
     "Unchecked: no label has shown whether these probabilities are right, and damage that a query has all over makes "
-    "them too high. Label some queries and fit again with `pairs=`."
+    "them too high. Label the queries that `ahop.ask` names, and fit again with `pairs=`."
 )
 # Groups that show how far devices differ, so that they speak for a new one: of four, one in five is beyond them all.
 LEAST_GROUPS = 4
