@@ -107,3 +107,14 @@ def test_the_command_line_refuses_a_precision_that_nobody_has_checked(
     refused = run(f"ahop recall {tmp_path}/memory.ahop {tmp_path}/asked.csv --precision 0.9")
     assert refused.code == 1
     assert "--held-out" in refused.stderr
+
+
+def test_too_few_queries_keep_the_plain_metric_and_say_so() -> None:
+    patterns = torch.rand(60, 16, generator=torch.Generator().manual_seed(0))
+    queries = ahop.MixedVariant(0.3, 0.3, 0.3, seed=0).sample(patterns, 11, seed=1).queries
+    with pytest.warns(UserWarning, match="11 queries are too few to learn from, 12 are the least"):
+        memory = ahop.fit(patterns, queries=queries, progress=False)
+    assert isinstance(memory.report, ahop.FitReport)
+    assert memory.report.chosen == "euclidean"
+    assert "11 queries, no label was seen: too few to learn from" in str(memory.report)
+    assert not memory.model.is_checked

@@ -122,7 +122,8 @@ def test_what_was_learned_without_labels_is_kept_in_a_file(tmp_path: Path) -> No
 @pytest.mark.parametrize("count", [1, 3])
 def test_few_queries_and_patterns_are_no_error(count: int) -> None:
     patterns, pairs = damaged(count=max(2, count), dimensions=4, queries=count)
-    memory = ahop.fit(patterns, queries=pairs.queries, progress=False)
+    with pytest.warns(UserWarning, match="too few to learn from"):
+        memory = ahop.fit(patterns, queries=pairs.queries, progress=False)
     assert memory.recall(pairs.queries).indices.shape == (count, 1)
 
 

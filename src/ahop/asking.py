@@ -28,8 +28,9 @@ def ask(memory: Recaller, queries: RowsLike, k: int = 20, *, groups: Sequence[ob
         groups: where each query comes from, if the memory was fitted with groups.
 
     Example:
-        >>> rows = ahop.ask(memory, log, k=20)  # doctest: +SKIP
-        >>> memory = ahop.fit(patterns, pairs=(origins_of(rows), log[rows]), queries=log)  # doctest: +SKIP
+        >>> memory, log = AssociativeMemory(torch.eye(3)), torch.eye(3)[[0, 1, 2, 0]]
+        >>> len(ask(memory, log, k=2))
+        2
     """
     answer = memory.recall(queries, groups=groups)
     count, wanted = len(answer.indices), check_count("k", k)

@@ -12,6 +12,9 @@ UNCHECKED = (
     "Unchecked: no label has shown whether these probabilities are right, and damage that a query has all over makes "
     "them too high. Label the queries that `ahop.ask` names, and fit again with `pairs=`."
 )
+# Queries without labels that anything is learned from: of eight, nothing was ever taken over the plain metric on tables
+# and generated rows, of twelve at times.
+LEAST_QUERIES = 12
 # Groups that show how far devices differ, so that they speak for a new one: of four, one in five is beyond them all.
 LEAST_GROUPS = 4
 
@@ -223,6 +226,8 @@ class UnlabeledReport:
 
     def __str__(self) -> str:
         seen = f"beside {self.labels} labeled pairs" if self.labels else "no label was seen"
+        if self.queries + self.labels < LEAST_QUERIES:
+            return f"{self.queries} queries, {seen}: too few to learn from, {LEAST_QUERIES} are the least."
         beside = "" if self.plain is None else f", {_bits(self.plain)} under the plain metric"
         unknown = f", about {100 * self.unknown:.0f} % of no stored pattern" if self.unknown > 0.005 else ""
         return (

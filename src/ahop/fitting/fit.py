@@ -35,12 +35,12 @@ from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
-from ahop.fitting.unlabeled import CLEARLY, TRIED, learn_unlabeled
+from ahop.fitting.unlabeled import CLEARLY, PLAIN, TRIED, learn_unlabeled
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
 from ahop.modulations.unmodulated import Unmodulated
 from ahop.reference import Reference
-from ahop.report import FitReport, RepeatsReport, Report, SolverReport, UnlabeledReport
+from ahop.report import LEAST_QUERIES, FitReport, RepeatsReport, Report, SolverReport, UnlabeledReport
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.similarities.isolated import IsolatedSimilarity
@@ -303,6 +303,14 @@ def _learn_unlabeled(
             bar.update()
 
         tried = [each for each in wanted if each.name in TRIED or each.is_brought] if is_auto else wanted
+        if is_auto and labels + len(asked) < LEAST_QUERIES:
+            tried = [each for each in tried if each.name == PLAIN]
+            warnings.warn(
+                f"{len(asked)} queries are too few to learn from, {LEAST_QUERIES} are the least: the plain metric is "
+                "kept. Give a longer log.",
+                UserWarning,
+                stacklevel=3,
+            )
         found = learn_unlabeled(patterns, asked, labeled, tried, seed, told, is_auto)
         fixed = Candidate(f"{found.name}{OF_QUERIES}", lambda training: found.similarity, is_fixed=True)
         choice = _calibrated(patterns, found.calibrating, [fixed], seed, bar)

@@ -42,7 +42,12 @@ class PairSource:
         seed: int,
         may_be_empty: bool = False,
     ) -> None:
-        if (pairs is None) == (variant is None):
+        if pairs is None and variant is None:
+            raise InvalidTypeError(
+                "There is nothing to learn from. Give `fit` `pairs=(origins, copies)`; or `queries=` of a log; or "
+                "`labels=` that repeat, of rows that were measured several times; or a `variant` to draw pairs from."
+            )
+        if pairs is not None and variant is not None:
             raise InvalidTypeError(
                 "Give `fit` either `pairs=(origins, copies)` or a `variant` to draw pairs from, not both."
             )
