@@ -457,7 +457,7 @@ ORIGINS, COPIES = torch.arange(3), torch.zeros(3, DIMENSIONS)
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({}, InvalidTypeError, r"either `pairs=\(origins, copies\)` or a `variant`.*not both"),
+        ({}, InvalidTypeError, "There is nothing to learn from.*queries"),
         ({"pairs": (ORIGINS, COPIES), "variant": VARIANT}, InvalidTypeError, "not both"),
         ({"pairs": 5}, InvalidTypeError, r"`pairs` must be two arrays, `\(origins, copies\)`; got int"),
         ({"pairs": (ORIGINS, COPIES, COPIES)}, InvalidTypeError, "`pairs` must be two arrays"),
