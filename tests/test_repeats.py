@@ -135,16 +135,16 @@ def test_few_groups_promise_nothing_for_a_new_one() -> None:
     assert not followed.model.is_checked
 
 
-def test_templates_are_made_without_the_copies_that_they_are_compared_with() -> None:
+def test_patterns_are_made_without_the_copies_that_they_are_compared_with() -> None:
     rows, labels, names, _ = survey(groups=3)
     identities = torch.tensor([int(label.split()[1]) for label in labels])
     groups = torch.tensor([int(name.split()[1]) for name in names])
-    templates, pairs = Repeats(rows, identities, groups).pairs(0)
+    patterns, pairs = Repeats(rows, identities, groups).pairs(0)
     for origin, copy in zip(pairs.origins[:50].tolist(), pairs.queries[:50], strict=True):
         out = groups[(torch.eq(rows, copy) | (rows.isnan() & copy.isnan())).all(-1)]
         used = rows[(identities == origin) & (groups != out)]
         share = (~used.isnan()).double().mean(0)
-        assert_close(templates[origin], used.nanmean(0).where(share >= 0.3, torch.nan), equal_nan=True)
+        assert_close(patterns[origin], used.nanmean(0).where(share >= 0.3, torch.nan), equal_nan=True)
     for part, (left, asked) in enumerate(Repeats(rows, identities, groups).in_turn()):
         used = rows[(identities == 0) & (groups != part)]
         assert_close(left[0], used.nanmean(0).where((~used.isnan()).double().mean(0) >= 0.3, torch.nan), equal_nan=True)

@@ -238,7 +238,7 @@ class UnlabeledReport:
 
 @dataclass(frozen=True)
 class RepeatsReport:
-    """Rows of labels that repeat, answered by templates that were made without them; `print` it.
+    """Rows of labels that repeat, answered by patterns that were made without them; `print` it.
 
     Attributes:
         rows: how many there were,

@@ -44,7 +44,7 @@ class Check:
 
 @torch.no_grad()
 def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Check:
-    """Answer each part of the rows from templates that are made without it.
+    """Answer each part of the rows from patterns that are made without it.
 
     Args:
         finds_offset: whether the offset of each part is taken off, found from rows of it as if nobody had labeled them.
@@ -52,13 +52,13 @@ def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Chec
     generator, turns = Generator().manual_seed(seed), repeats.in_turn()
     most = max(LEAST_ASKED, min(ASKED, MOST_SCORES // max(1, len(turns) * len(turns[0][0]))))
     scores, origins, part_of = [], [], []
-    for part, (templates, rows) in enumerate(turns):
+    for part, (patterns, rows) in enumerate(turns):
         drawn = rows[torch.randperm(len(rows), generator=generator)]
         log, asked = drawn[:LOG], drawn[LOG : LOG + most] if len(drawn) >= LOG + LEAST_ASKED else drawn[:most]
         if not len(asked):
             continue
-        offset = offset_of(model, templates, repeats.rows[log]) if finds_offset else 0.0
-        scores.append(model.similarity(templates, repeats.rows[asked] - offset))
+        offset = offset_of(model, patterns, repeats.rows[log]) if finds_offset else 0.0
+        scores.append(model.similarity(patterns, repeats.rows[asked] - offset))
         origins.append(repeats.identities[asked])
         part_of.append(torch.full((len(asked),), part))
     all_scores, all_origins, parts = torch.cat(scores), torch.cat(origins), torch.cat(part_of)

@@ -38,7 +38,6 @@ from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled import CLEARLY, PLAIN, TRIED, learn_unlabeled
 from ahop.memory import AssociativeMemory
 from ahop.model import Model
-from ahop.modulations.unmodulated import Unmodulated
 from ahop.reference import Reference
 from ahop.report import LEAST_QUERIES, FitReport, RepeatsReport, Report, SolverReport, UnlabeledReport
 from ahop.separations.softmax import Softmax
@@ -136,7 +135,7 @@ def fit(
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
-        if pairs is None and variant is None and _repeat(fitted):
+        if bare and pairs is None and variant is None and _repeat(fitted):
             fitted = _learn_repeats(fitted, queries, wanted, "auto" in names, groups, seed, progress)
             assert fitted.report is not None
             report: Report = fitted.report
@@ -204,9 +203,7 @@ def _learn(
 
 
 def _repeat(memory: AssociativeMemory) -> bool:
-    """Rows of one label can be put together; a prior and a modulation are of rows that stay apart."""
-    is_bare = memory.log_prior is None and isinstance(memory.modulation, Unmodulated)
-    return is_bare and memory.labels is not None and len(set(memory.labels.tolist())) < len(memory)
+    return memory.labels is not None and len(set(memory.labels.tolist())) < len(memory)
 
 
 def _learn_repeats(
@@ -250,8 +247,8 @@ def _taught(
         aligned = _taught(repeats.with_offsets(), names, wanted, only_suitable, seed, progress)
         if aligned[1].groups:
             return aligned
-    templates, pairs = repeats.pairs(seed)
-    memory = AssociativeMemory(templates)
+    patterns, pairs = repeats.pairs(seed)
+    memory = AssociativeMemory(patterns)
     report = _learn(memory, pairs, wanted, only_suitable, None, seed, progress)
     model, plain = memory.model, check(repeats, memory.model, seed, finds_offset=False)
     found, similarity = plain, model.similarity
@@ -265,7 +262,7 @@ def _taught(
             groups = {name: shifted(model.similarity, offset, dimensions, dtype) for name, offset in shifts}
     said = RepeatsReport(
         rows=len(repeats.rows),
-        labels=len(templates),
+        labels=len(patterns),
         groups=len(names),
         checked=found.rows,
         right=found.right,
@@ -275,7 +272,7 @@ def _taught(
     separation = Softmax(found.beta, floor=found.floor)
     model = model.replaced(similarity=similarity, separation=separation, groups=groups)
     every = torch.ones(len(repeats.rows), dtype=torch.bool)
-    return repeats.templates(every), model, replace(report, loss=found.loss, groups=len(groups), repeats=said)
+    return repeats.patterns(every), model, replace(report, loss=found.loss, groups=len(groups), repeats=said)
 
 
 def _learn_unlabeled(

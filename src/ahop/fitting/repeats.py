@@ -1,6 +1,6 @@
-"""Rows whose labels repeat: templates of identities, and copies of them that are left out.
+"""Rows whose labels repeat: patterns of identities, and copies of them that are left out.
 
-A row is a copy of its identity whose origin is known, if the template that it is compared with is made without it, and
+A row is a copy of its identity whose origin is known, if the pattern that it is compared with is made without it, and
 without all that shares its damage: the rows of the same device, visit or day.
 """
 
@@ -14,9 +14,9 @@ from ahop.errors import InvalidValueError
 from ahop.preprocessing.visits import pooled
 from ahop.variants.base import Pairs
 
-# A dimension that fewer of the rows of an identity have is no part of its template.
+# A dimension that fewer of the rows of an identity have is no part of its pattern.
 LEAST_SHARE = 0.3
-# Groups are left out one at a time, or in so many parts; each round of templates and offsets leaves each out once.
+# Groups are left out one at a time, or in so many parts; each round of patterns and offsets leaves each out once.
 MOST_PARTS, ROUNDS = 32, 4
 # Pairs that a fit learns from: 400 of 15 phones tell what happens to copies as well as 800.
 MOST_PAIRS = 512
@@ -48,22 +48,22 @@ class Repeats:
         """The part (m,) that each row is left out with: its group, or several of them."""
         return self.groups % min(MOST_PARTS, int(self.groups.max()) + 1)
 
-    def templates(self, used: Tensor) -> Tensor:
+    def patterns(self, used: Tensor) -> Tensor:
         """The mean (n, d) of the used rows (m,) of each identity; NaN for those that have none."""
         count = int(self.identities.max()) + 1
         return pooled(self.aligned[used], self.identities[used], count, LEAST_SHARE)[0]
 
     def in_turn(self) -> list[tuple[Tensor, Tensor]]:
-        """For each part the templates without it, and its rows whose identities are still there."""
+        """For each part the patterns without it, and its rows whose identities are still there."""
         found = []
         for part in sorted(set(self.parts.tolist())):
-            templates = self.templates(self.parts != part)
-            is_there = ~templates.isnan().all(-1)
-            found.append((templates, ((self.parts == part) & is_there[self.identities]).nonzero().squeeze(-1)))
+            patterns = self.patterns(self.parts != part)
+            is_there = ~patterns.isnan().all(-1)
+            found.append((patterns, ((self.parts == part) & is_there[self.identities]).nonzero().squeeze(-1)))
         return found
 
     def with_offsets(self) -> "Repeats":
-        """The same rows, each group brought to the scale of the others by turns of templates and offsets.
+        """The same rows, each group brought to the scale of the others by turns of patterns and offsets.
 
         One offset for all dimensions, the median: offsets and gains of each dimension were no better on 15 phones, as
         they drift from round to round.
@@ -71,8 +71,8 @@ class Repeats:
         repeats, number = self, int(self.groups.max()) + 1
         for _ in range(ROUNDS):
             offsets = torch.zeros(number, dtype=self.rows.dtype)
-            for templates, rows in repeats.in_turn():
-                differences = self.rows[rows] - templates[self.identities[rows]]
+            for patterns, rows in repeats.in_turn():
+                differences = self.rows[rows] - patterns[self.identities[rows]]
                 for group in set(self.groups[rows].tolist()):
                     own = differences[self.groups[rows] == group]
                     known = own[~own.isnan()]
@@ -81,7 +81,7 @@ class Repeats:
         return repeats
 
     def pairs(self, seed: int) -> tuple[Tensor, Pairs]:
-        """Templates, and copies that they are made without: of each identity the rows of one group, drawn at random."""
+        """Patterns, and copies that they are made without: of each identity the rows of one group, drawn at random."""
         generator = Generator().manual_seed(seed)
         number = int(self.groups.max()) + 1
         visits, place = torch.unique(self.identities * number + self.groups, return_inverse=True)
@@ -96,7 +96,7 @@ class Repeats:
             )
         is_out = ((lot == highest[identity]) & is_several[identity])[place]
         chosen = self._evenly(is_out.nonzero().squeeze(-1), generator)
-        return self.templates(~is_out), Pairs(self.identities[chosen], self.aligned[chosen])
+        return self.patterns(~is_out), Pairs(self.identities[chosen], self.aligned[chosen])
 
     def _evenly(self, rows: Tensor, generator: Generator) -> Tensor:
         """At most `MOST_PAIRS` of these, as many of each group as can be."""

@@ -1,5 +1,6 @@
 """The `link` function: which rows of two tables belong together."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,7 +111,9 @@ def _memory(left: Any, right: RowsLike, progress: bool) -> AssociativeMemory | I
     if not len(queries):
         return memory
     every = -(-len(queries) // LEARNED_FROM)
-    return fit(memory, queries=queries[::every], similarity="auto", progress=progress)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ queries are too few")  # a table may have few rows
+        return fit(memory, queries=queries[::every], similarity="auto", progress=progress)
 
 
 def share_unmatched(given: float | None, right: int, left: int, one_to_one: bool, can_tell: bool) -> float | None:
