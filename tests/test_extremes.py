@@ -91,6 +91,12 @@ def test_queries_of_one_origin_are_unknown_beside_patterns_that_are_possible() -
     assert_close(alone.recall(query, same=[0]).unknown, alone.recall(query).unknown)
 
 
+def test_a_floor_gives_nothing_to_a_pattern_that_is_impossible() -> None:
+    model = ahop.Model(ahop.EuclideanSimilarity(), ahop.Softmax(4.0, floor=0.05))
+    memory = ahop.AssociativeMemory(torch.eye(3), model, log_prior=torch.tensor([0.0, 0.0, -torch.inf]))
+    assert memory.recall(torch.eye(3), where=[2]).posterior.tolist() == [[0.0]] * 3
+
+
 def test_a_filter_that_leaves_nothing_is_answered_by_nothing() -> None:
     memory = ahop.AssociativeMemory(torch.eye(3), ahop.similarities.IsolatedSimilarity(3, 3))
     assert memory.recall(torch.eye(3), where=[]).indices.tolist() == [[-1]] * 3

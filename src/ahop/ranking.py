@@ -204,4 +204,5 @@ def posterior_among_stored(ranked: Ranked, model: Model, k: int) -> Tensor:
         is_there = ranked.ids >= 0
         nothing = ~has_evidence(ranked.scores).any(-1, keepdim=True)
         posterior = model.separation(saturate(ranked.scores.masked_fill(nothing & is_there, 0)))
-    return posterior.masked_fill(ranked.ids < 0, 0)[:, :k]
+    is_out = (ranked.ids < 0) | torch.isneginf(ranked.scores)  # not there, or of a prior of zero
+    return posterior.masked_fill(is_out, 0)[:, :k]
