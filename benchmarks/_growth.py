@@ -7,7 +7,7 @@ from torch import Tensor
 
 import ahop
 from ahop import lift
-from ahop.indexes import ExactEngine, FaissEngine, Index, lifted
+from ahop.scale.indexes import ExactEngine, FaissEngine, Index, lifted
 from benchmarks._large import CANDIDATES, PAIRS, QUERIES, index_bytes, structured
 from benchmarks.measuring import medians, timed
 

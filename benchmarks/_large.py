@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ahop.indexes import Index
+from ahop.scale.indexes import Index
 
 DIMENSIONS, PAIRS, QUERIES = 64, 512, 1000
 CANDIDATES = 100

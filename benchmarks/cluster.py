@@ -22,9 +22,9 @@ from ray.cluster_utils import Cluster as Nodes
 from torch import Tensor
 
 import ahop
-from ahop.cluster import Cluster, LocalCluster, Matched, ShardOptions, Timeouts, connect, recall_dataset
 from ahop.errors import UnavailableError
-from ahop.stores import Store, create_store, open_store
+from ahop.scale.cluster import Cluster, LocalCluster, Matched, ShardOptions, Timeouts, connect, recall_dataset
+from ahop.scale.stores import Store, create_store, open_store
 from benchmarks.measuring import medians
 
 COUNT, DIMENSIONS, QUERIES, SHARDS, REPLICAS = 100_000, 32, 4096, 4, 2

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
-from ahop.kernels import native
+from ahop._core.kernels import native
 from ahop.nn import Hopfield, HopfieldPooling, Layer
 from benchmarks.measuring import medians
 

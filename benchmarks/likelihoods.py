@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.kernels import native
+from ahop._core.kernels import native
 from ahop.similarities import AdditiveSimilarity
 from ahop.similarities.additive import hats
 from benchmarks.measuring import medians

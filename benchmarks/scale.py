@@ -11,7 +11,7 @@ from torch import Tensor
 
 import ahop
 from ahop import lift
-from ahop.indexes import ExactEngine, Index, lifted, tune
+from ahop.scale.indexes import ExactEngine, Index, lifted, tune
 from benchmarks._growth import growth
 from benchmarks._large import CANDIDATES, DIMENSIONS, PAIRS, QUERIES, index_bytes, structured, uniform
 from benchmarks.footprint import threads

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.scorer import Scorer
+from ahop.runtime.scorer import Scorer
 from benchmarks._wifi import places_and_scans
 
 # What `auto` may choose among here, for the scorer to know it.

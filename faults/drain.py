@@ -9,10 +9,10 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
+from ahop.scale.stores import open_store
 from ahop.service import Limits
-from ahop.service.feedback import Feedback
+from ahop.service.collections.feedback import Feedback
 from ahop.service.testing import Running
-from ahop.stores import open_store
 from faults import forks
 from faults.campaign import CRASHES, DROPPED, LOST, PHANTOM, Campaign, Tally
 from faults.services import DIMENSIONS, QUESTION, ROWS, running

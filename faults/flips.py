@@ -13,10 +13,10 @@ import torch
 
 import ahop
 from ahop.errors import AhopError
-from ahop.service.collection import Collection
-from ahop.service.feedback import Feedback
+from ahop.scale.stores import create_store, integrity, open_store
+from ahop.service.collections.collection import Collection
+from ahop.service.collections.feedback import Feedback
 from ahop.service.options import Limits
-from ahop.stores import create_store, integrity, open_store
 from faults import forks
 from faults.campaign import CRASHES, LOST, UNTYPED, WRONG, Campaign, Tally
 

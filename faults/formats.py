@@ -11,18 +11,18 @@ import pyarrow
 import torch
 
 import ahop
-from ahop._files import digest
-from ahop.saving.load import model_from_bytes, model_to_bytes
+from ahop._core.files import digest
+from ahop.memory.load import model_from_bytes, model_to_bytes
+from ahop.scale.stores import integrity
+from ahop.scale.stores.location import Location
+from ahop.scale.stores.models import WORDS, read_model, words_of
+from ahop.scale.stores.names import WORDS as NAMES
+from ahop.scale.stores.names import read_names
 from ahop.service import request as reading
-from ahop.service.arrow import read_arrow
-from ahop.service.feedback import FILE, Feedback
+from ahop.service.collections.feedback import FILE, Feedback
+from ahop.service.http.arrow import read_arrow
 from ahop.service.keys import read_keys
 from ahop.service.options import Limits
-from ahop.stores import integrity
-from ahop.stores.location import Location
-from ahop.stores.models import WORDS, read_model, words_of
-from ahop.stores.names import WORDS as NAMES
-from ahop.stores.names import read_names
 from faults.mutations import bent_archive, bent_bytes, bent_json, to_json
 
 DIMENSIONS = 4

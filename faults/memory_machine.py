@@ -17,8 +17,8 @@ from hypothesis.stateful import initialize, invariant, rule
 from torch import Tensor
 
 import ahop
-from ahop.memory import AssociativeMemory
-from ahop.scorer import Scorer
+from ahop.memory.memory import AssociativeMemory
+from ahop.runtime.scorer import Scorer
 from ahop.similarities.isolated import IsolatedSimilarity
 from faults.campaign import CRASHES, HANGS, LOST, PHANTOM, UNANSWERED, UNTYPED, WRONG, Campaign, Tally
 from faults.machines import WIDTH, BrokenError, Machine, played, require, some_rows

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 import ahop
-from ahop.model import Model
+from ahop.memory.model import Model
+from ahop.memory.unknown import UnknownDetector
 from ahop.separations.base import Separation
 from ahop.similarities.base import Similarity
-from ahop.unknown import UnknownDetector
 
 Part = TypeVar("Part", bound=nn.Module)
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ahop.service.gate import OPEN
+from ahop.service.http.gate import OPEN
 from faults.campaign import OPEN_ROUTES, UNANSWERED, Campaign, Tally
 from faults.services import running
 

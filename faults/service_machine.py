@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 import ahop
-from ahop.model import Model
-from ahop.stores import open_store
+from ahop.memory.model import Model
+from ahop.scale.stores import open_store
 from faults.campaign import (
     CRASHES,
     HANGS,

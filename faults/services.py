@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 import ahop
+from ahop.scale.stores import create_store
 from ahop.service import testing
 from ahop.service.testing import Running
-from ahop.stores import create_store
 from faults import forks
 
 DIMENSIONS, ROWS = 4, 60

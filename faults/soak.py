@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 import ahop
+from ahop.scale.stores import create_store, open_store
 from ahop.service import testing
 from ahop.service.testing import Running
-from ahop.stores import create_store, open_store
 from faults import forks
 from faults.campaign import CRASHES, GROWN, LOST, PHANTOM, SERVER_ERRORS, WRONG, Campaign, Tally
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from ahop.errors import AhopError
-from ahop.memory import AssociativeMemory
-from ahop.stores import Store, create_store, examine_store, open_store
+from ahop.memory.memory import AssociativeMemory
+from ahop.scale.stores import Store, create_store, examine_store, open_store
 from faults.campaign import CRASHES, HANGS, LOST, NOT_OPENED, PHANTOM, UNANSWERED, UNTYPED, WRONG, Campaign, Tally
 from faults.machines import BrokenError, Machine, played, require, some_rows
 from faults.models import MODELS, SHARED

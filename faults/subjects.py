@@ -17,11 +17,11 @@ from torch import Tensor
 
 import ahop
 from ahop.errors import AhopError
-from ahop.saving.load import model_to_bytes
-from ahop.service.collection import Collection
-from ahop.service.feedback import Feedback
+from ahop.memory.load import model_to_bytes
+from ahop.scale.stores import create_store, models, open_store
+from ahop.service.collections.collection import Collection
+from ahop.service.collections.feedback import Feedback
 from ahop.service.options import Limits
-from ahop.stores import create_store, models, open_store
 
 DIMENSIONS = 4
 FIRST_ROWS = 12

@@ -12,8 +12,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from ahop.memory import AssociativeMemory
-from ahop.stores import Store, open_store
+from ahop.memory.memory import AssociativeMemory
+from ahop.scale.stores import Store, open_store
 from faults.models import MODELS
 
 # What is known of each row, of each kind that a store keeps, and what the entries are: hard ones among them.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop.model import Model
+from ahop.memory.model import Model
 from ahop.separations.softmax import Softmax
 from faults.campaign import WRONG
 from faults.machines import require

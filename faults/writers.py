@@ -10,7 +10,7 @@ import torch
 
 import ahop
 from ahop.errors import AhopError
-from ahop.stores import create_store, open_store
+from ahop.scale.stores import create_store, open_store
 from faults import forks
 from faults.campaign import CRASHES, LOST, PHANTOM, WRONG, Campaign, Tally
 from faults.objects import server

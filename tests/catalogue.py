@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 import ahop
 from ahop import zoo
-from ahop._component import Component
-from ahop.dynamics.base import Dynamics
+from ahop._core.component import Component
+from ahop._core.missingness import Missingness
 from ahop.energies.base import Energy
 from ahop.fitting.fit import Solver
-from ahop.missingness import Missingness
 from ahop.modulations.base import Modulation
+from ahop.paper.dynamics.base import Dynamics
 from ahop.separations.base import Separation
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from ahop.transforms.base import Transform

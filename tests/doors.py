@@ -10,15 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ahop.cluster.ingress import RecallDeployment
-from ahop.cluster.router import Timeouts
-from ahop.cluster.spec import shard_specs
-from ahop.service.gate import Gate, Held
+from ahop.scale.cluster.router import Timeouts
+from ahop.scale.cluster.spec import shard_specs
+from ahop.scale.stores import open_store
+from ahop.service.cluster.ingress import RecallDeployment
+from ahop.service.http.gate import Gate, Held
+from ahop.service.http.metrics import Metrics
+from ahop.service.http.traces import tracer_of_environment
 from ahop.service.keys import Key
-from ahop.service.metrics import Metrics
 from ahop.service.options import Options
-from ahop.service.traces import tracer_of_environment
-from ahop.stores import open_store
 
 SECRET = "s" * 30
 KEYS = (Key.of(SECRET),)

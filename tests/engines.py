@@ -16,7 +16,7 @@ from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing import assert_close
 
-from ahop.compat import hflayers
+from ahop.nn.compat import hflayers
 from tests.layers import LAYERS, Case
 
 # One of each class, and of each path through the association.

@@ -15,10 +15,11 @@ from torch import Tensor
 
 import ahop
 from ahop.client import Client
-from ahop.cluster import HttpClient, LocalCluster, connect, serve
 from ahop.estimators import AssociativeRetriever, CorruptionModel
-from ahop.indexes import FaissEngine, Index, PgVectorEngine
-from ahop.indexes.reranking import lifted
+from ahop.scale.cluster import HttpClient, LocalCluster, connect
+from ahop.scale.indexes import FaissEngine, Index, PgVectorEngine
+from ahop.scale.indexes.reranking import lifted
+from ahop.service.cluster import serve
 from tests import postgres
 
 COUNT, DIMENSIONS = 400, 8

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.fitting.alignment import Alignment, fit_alignment
+from ahop.fitting.corruption.alignment import Alignment, fit_alignment
 from tests.strategies import FEW, seeds
 
 DIMENSIONS = 10

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop._tensors import lowest
-from ahop.fitting.negatives import hard_negatives
-from ahop.fitting.pool import fit_pool
-from ahop.fitting.posterior import CLOSEST, DRAWN, Posterior, Rivals, calibrated, closest_rivals, fit_posterior
-from ahop.fitting.unknown import fit_detector
-from ahop.unknown import Evidence, UnknownDetector
+from ahop._core.tensors import lowest
+from ahop.fitting.choosing.negatives import hard_negatives
+from ahop.fitting.choosing.pool import fit_pool
+from ahop.fitting.choosing.posterior import CLOSEST, DRAWN, Posterior, Rivals, calibrated, closest_rivals, fit_posterior
+from ahop.fitting.choosing.unknown import fit_detector
+from ahop.memory.unknown import Evidence, UnknownDetector
 from tests.catalogue import moved_detector
 from tests.strategies import score_rows, seeds
 

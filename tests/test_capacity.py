@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import ahop
-from ahop.capacity import basin, capacity
 from ahop.errors import InvalidTypeError, InvalidValueError
+from ahop.paper.capacity import basin, capacity
 from tests.test_criteria import Echo
 
 AS_THEY_ARE = ahop.NoisyVariant(1e-6)

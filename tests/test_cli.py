@@ -33,7 +33,7 @@ from ahop.cli.tables.table import Table
 from ahop.cli.tables.writing import write_table, written
 from ahop.datasets.building import demo_tables
 from ahop.errors import AhopError
-from ahop.scorer import Scorer
+from ahop.runtime.scorer import Scorer
 from tests.console import run, run_page, steps_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -20,14 +20,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import ahop
-from ahop import _optional
-from ahop.cluster import LocalCluster, ShardOptions, connect, recall_dataset
-from ahop.cluster.client import MOST_QUERIES
-from ahop.cluster.messages import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
-from ahop.cluster.query_table import QueryTable
-from ahop.cluster.ray_access import refuse_open_ray
-from ahop.cluster.replicas import ReplicaSet
-from ahop.cluster.spec import read_shard, shard_specs
+from ahop._core import optional
 from ahop.errors import (
     AhopError,
     DataNotFoundError,
@@ -38,13 +31,20 @@ from ahop.errors import (
     ShapeError,
     UnsupportedError,
 )
-from ahop.indexes.candidates import lift_for_candidates
-from ahop.stores import Store, create_store, open_store
-from ahop.stores.stored_index import CACHE
+from ahop.scale.cluster import LocalCluster, ShardOptions, connect, recall_dataset
+from ahop.scale.cluster.client import MOST_QUERIES
+from ahop.scale.cluster.messages import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
+from ahop.scale.cluster.query_table import QueryTable
+from ahop.scale.cluster.ray_access import refuse_open_ray
+from ahop.scale.cluster.replicas import ReplicaSet
+from ahop.scale.cluster.spec import read_shard, shard_specs
+from ahop.scale.indexes.candidates import lift_for_candidates
+from ahop.scale.stores import Store, create_store, open_store
+from ahop.scale.stores.stored_index import CACHE
 
 pytest.importorskip("lance")
-arrow = _optional.pyarrow()
-parquet = _optional.parquet()
+arrow = optional.pyarrow()
+parquet = optional.parquet()
 
 COUNT, DIMENSIONS = 600, 8
 MEMORIES = ["euclidean", "mixture", "footprint", "sparse", "unknown"]
@@ -189,7 +189,7 @@ def test_an_index_is_found_again_and_built_anew_where_its_file_is_damaged(
         built.append(1)
         return lift_for_candidates(*given, **named)
 
-    monkeypatch.setattr("ahop.cluster.shard_index.lift_for_candidates", counted)
+    monkeypatch.setattr("ahop.scale.cluster.shard_index.lift_for_candidates", counted)
     with LocalCluster(store, 2) as shards:
         answer = shards.recall(queries, 2)
     assert built == [1]
@@ -275,7 +275,7 @@ def test_queries_are_read_from_columns_lists_and_lance(tmp_path: Path) -> None:
     parquet.write_table(arrow.table({"id": list(range(7)), **columns}), tmp_path / "columns.parquet")
     lists = [None if number == 5 else row.tolist() for number, row in enumerate(rows)]
     parquet.write_table(arrow.table({"q": lists}), tmp_path / "lists.parquet")
-    _optional.lance().write_dataset(arrow.table({"q": arrow.array(lists)}), tmp_path / "lists.lance")
+    optional.lance().write_dataset(arrow.table({"q": arrow.array(lists)}), tmp_path / "lists.lance")
     for path in (tmp_path / "columns.parquet", tmp_path / "lists.parquet", tmp_path / "lists.lance"):
         table = QueryTable(path)
         found = [table.read(block) for block in table.blocks(3)]
@@ -320,7 +320,7 @@ def test_a_job_that_is_killed_goes_on_and_loses_and_doubles_nothing(store: Store
     job = [str(store.location.address), str(tmp_path / "q.parquet"), str(tmp_path / "out")]
     script = dedent("""
         import sys
-        from ahop.cluster import recall_dataset
+        from ahop.scale.cluster import recall_dataset
         recall_dataset(*sys.argv[1:], batch_size=500, progress=False)
     """)
     for wanted in (5, 20):
@@ -348,8 +348,8 @@ def read_request(body: bytes, dimensions: int) -> Any:
     """What a cluster reads a request by: the reader of the service."""
     pytest.importorskip("fastapi")
     pytest.importorskip("prometheus_client")
-    from ahop.cluster.ingress import FIELDS
     from ahop.service import Limits
+    from ahop.service.cluster.ingress import FIELDS
     from ahop.service.request import read_json, recall_request
 
     return recall_request(read_json(body, FIELDS), dimensions, Limits())

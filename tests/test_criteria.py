@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop import _blocks
-from ahop.criteria import nearest
+from ahop._core import blocks
 from ahop.errors import InvalidValueError, UnsupportedError
+from ahop.paper.criteria import nearest
 from tests.strategies import Problem, problem, problems
 
 
@@ -55,7 +55,7 @@ def test_the_scale_changes_no_neighbor(scale: float, dtype: torch.dtype) -> None
 def test_neighbors_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     case = problem(batch=7)
     whole = nearest(case.patterns, case.queries)
-    monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (1,))
+    monkeypatch.setattr(unwrap(blocks.blocks), "__defaults__", (1,))
     assert torch.equal(nearest(case.patterns, case.queries), whole)
 
 
@@ -176,7 +176,7 @@ def test_the_bayes_accuracy_is_that_of_the_likelihood_and_no_memory_does_better(
 def test_the_bayes_accuracy_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     patterns, variant = problem(count=20).patterns, ahop.NoisyVariant(0.5)
     whole = ahop.criteria.bayes_accuracy(patterns.numpy(), variant, queries=50)
-    monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (1,))
+    monkeypatch.setattr(unwrap(blocks.blocks), "__defaults__", (1,))
     assert ahop.criteria.bayes_accuracy(patterns, variant, queries=50) == whole
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.decisions import Policy, q_values, upper_bound
 from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
+from ahop.memory.decisions import Policy, q_values, upper_bound
 from ahop.plots import ThresholdDisplay
 from ahop.plots.threshold import TITLES
 from tests.paper.worlds import uniform_patterns

@@ -16,7 +16,7 @@ pytest.importorskip("prometheus_client")
 
 from ahop.service import create_app
 from ahop.service.__main__ import parser
-from ahop.service.metrics import Metrics
+from ahop.service.http.metrics import Metrics
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 

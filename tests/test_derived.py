@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop._derived import derived, keep_derived
-from ahop.missingness import Missingness
+from ahop._core.derived import derived, keep_derived
+from ahop._core.missingness import Missingness
 from ahop.similarities import CosineSimilarity, Similarity, TransformedSimilarity
 from ahop.transforms import PowerTransform
 

@@ -61,7 +61,7 @@ def test_what_a_package_offers_is_in_the_reference(package: ModuleType) -> None:
 
 
 def test_every_network_of_the_zoo_is_in_the_reference() -> None:
-    networks = {f"zoo.{name}" for name in vars(ahop.zoo) if name.endswith("hop")}
+    networks = {f"paper.zoo.{name}" for name in vars(ahop.zoo) if name.endswith("hop")}
     assert networks
     assert networks <= in_reference()
 
@@ -94,8 +94,9 @@ def test_no_page_and_no_source_holds_forbidden_words(path: Path) -> None:
 
 def of_packages() -> dict[str, set[str]]:
     """What the packages offer that have names of their own to offer: `ahop`, `ahop.nn` and their like."""
-    folders = [folder.name for folder in Path(ahop.__file__).parent.iterdir() if (folder / "__init__.py").exists()]
-    packages = [ahop, *(import_module(f"ahop.{name}") for name in sorted(folders))]
+    top = Path(ahop.__file__).parent
+    names = sorted(".".join(path.parent.relative_to(top).parts) for path in top.glob("*/**/__init__.py"))
+    packages = [ahop, *(import_module(f"ahop.{name}") for name in names)]
     return {package.__name__: set(package.__all__) for package in packages if hasattr(package, "__all__")}
 
 
@@ -136,9 +137,9 @@ def test_a_name_is_public_if_its_package_offers_it() -> None:
     assert not private_names("import ahop.nn\nahop.nn.Hopfield(4)")
     assert private_names("from ahop.estimators.classifier import PrototypeClassifier")
     assert private_names("from ahop.estimators import _columns")
-    assert private_names("import ahop.memory")
+    assert private_names("import ahop.memory.memory")
     assert private_names("import ahop.nn\nahop.nn.base.Layer")
-    assert private_names("import ahop\nahop.kernels.footprints")
+    assert private_names("import ahop\nahop._core.kernels.footprints")
     assert private_names("from ahop import *")
     assert private_names("from ahop import nn\nnn.base.Layer")
     assert private_names("import ahop as other\nother.memory.Recall")
@@ -152,7 +153,7 @@ def test_examples_use_public_names_only(script: Path) -> None:
 
 
 # What a benchmark compares with its readable form, or switches off; and what runs services for it.
-MEASURED = r"ahop\.(kernels(\.\w+)*|similarities\.additive\.hats|service\.testing\.\w+|__version__)"
+MEASURED = r"ahop\.(_core\.kernels(\.\w+)*|similarities\.additive\.hats|service\.testing\.\w+|__version__)"
 
 
 @pytest.mark.parametrize(
@@ -167,14 +168,15 @@ def test_experiments_and_benchmarks_use_public_names_only(script: Path) -> None:
 
 def test_the_tree_of_the_house_is_the_contract_of_the_imports() -> None:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
-    wanted = [module.strip().removeprefix("ahop.") for layer in contract["layers"] for module in layer.split("|")]
-    block = (DOCS / "house.md").read_text("utf-8").split("```\nexperiments/ | ", 1)[1].split("```", 1)[0]
-    lines = [
-        line.split("   ", 1)[0] if line[:1] != " " else line.strip().split("   ", 1)[0] for line in block.splitlines()
-    ]
-    drawn = ["experiments", *(name.strip() for line in lines if line != "src/ahop/" for name in line.split(" | "))]
-    names = [re.sub(r"(/|\.py)$", "", name).replace("/", ".") for name in drawn]
-    assert names == wanted
-    for name in wanted[3:]:
-        path = ROOT / "src" / "ahop" / name.replace(".", "/")
-        assert path.is_dir() or path.with_suffix(".py").is_file()
+    layers = [[name.strip() for name in re.split(r"[|:]", layer)] for layer in contract["layers"]]
+    block = (DOCS / "house.md").read_text("utf-8").split("## Floors", 1)[1].split("```")[1].strip("\n")
+    floors: list[str] = []
+    for line in block.splitlines():
+        floors = [*floors, line] if line[:1] != " " else [*floors[:-1], floors[-1] + line]
+    assert len(floors) == len(layers) == 9
+    for floor, layer in zip(floors, layers, strict=True):
+        rooms = [name.removeprefix("ahop.") for name in layer]
+        assert all(re.search(rf"(?<![\w.]){name}(/|\.py)", floor) for name in rooms), (floor, rooms)
+    drawn = {name.split(".")[1] for layer in layers for name in layer if name.startswith("ahop.")}
+    top = [path for path in (ROOT / "src" / "ahop").iterdir() if path.name not in ("__pycache__", "__init__.py")]
+    assert drawn == {path.stem for path in top if path.suffix in ("", ".py")}

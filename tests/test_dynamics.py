@@ -10,9 +10,9 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import zoo
-from ahop._missing import filled
-from ahop.dynamics.base import Dynamics
+from ahop._core.missing import filled
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
+from ahop.paper.dynamics.base import Dynamics
 from tests.catalogue import DYNAMICS, ZOO, shaken
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems, seeds, with_gaps
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from ahop.kernels.native import native
+from ahop._core.kernels.native import native
 from tests.engines import ENGINES
 from tests.layers import LAYERS
 

@@ -11,9 +11,9 @@ import torch
 
 import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
-from ahop.explanation import Explanation
+from ahop.memory.explanation import Explanation
 from ahop.plots import WaterfallDisplay
-from ahop.stores import create_store
+from ahop.scale.stores import create_store
 from tests import recallers
 from tests.paper.worlds import uniform_patterns
 

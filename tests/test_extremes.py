@@ -12,8 +12,8 @@ from torch.testing import assert_close
 
 import ahop
 from ahop import zoo
+from ahop._core.kernels.native import native
 from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
-from ahop.kernels.native import native
 
 
 def pairs_at(scale: float) -> tuple[torch.Tensor, ahop.Pairs]:

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 import ahop
 from ahop import zoo
 from ahop.errors import AhopError, InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
-from ahop.fitting.losses import fenchel_young_loss, separation_loss
+from ahop.fitting.solvers.losses import fenchel_young_loss, separation_loss
 from ahop.modulations import KernelModulation
 from ahop.separations.base import Separation
 from ahop.similarities.base import LinearSimilarity, Similarity

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.cluster import LocalCluster
+from ahop.scale.cluster import LocalCluster
+from ahop.scale.stores import Store, create_store
 from ahop.separations.softmax import Softmax
-from ahop.stores import Store, create_store
 from tests.strategies import FEW, Problem, gapped_problems, problems
 
 pytest.importorskip("lance")
@@ -94,8 +94,8 @@ def test_patterns_that_share_nothing_with_a_query_get_nothing_of_the_floor(monke
     stored = torch.tensor([[1.0, gap], [2.0, gap], [gap, 1.0], [1.0, 1.0]])
     asked = torch.tensor([[1.0, gap], [gap, gap]])
     for size in (1, 2**20):
-        monkeypatch.setattr("ahop.scoring.BLOCK_BYTES", size)
-        monkeypatch.setattr("ahop.scoring.COLUMNS_A_ROW", 0)
+        monkeypatch.setattr("ahop.memory.scoring.BLOCK_BYTES", size)
+        monkeypatch.setattr("ahop.memory.scoring.COLUMNS_A_ROW", 0)
         answer = floored(stored, beta=1e6).recall(asked, k=4)
         half = (1 - FLOOR) / 2 + FLOOR / 3
         assert answer.indices[0].tolist() == [0, 3, 1, 2]
@@ -106,8 +106,8 @@ def test_patterns_that_share_nothing_with_a_query_get_nothing_of_the_floor(monke
 def test_blocks_of_patterns_do_not_change_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = floored(patterns())
     expected = memory.recall(queries(), k=5)
-    monkeypatch.setattr("ahop.scoring.BLOCK_BYTES", 2000)
-    monkeypatch.setattr("ahop.scoring.COLUMNS_A_ROW", 0)
+    monkeypatch.setattr("ahop.memory.scoring.BLOCK_BYTES", 2000)
+    monkeypatch.setattr("ahop.memory.scoring.COLUMNS_A_ROW", 0)
     answer = memory.recall(queries(), k=5)
     assert torch.equal(answer.indices, expected.indices)
     assert_close(answer.posterior, expected.posterior)

@@ -15,12 +15,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.kernels import native as finding
-from ahop.kernels import packing
-from ahop.kernels.footprints import footprint_scores
-from ahop.kernels.native import native
-from ahop.kernels.packing import KEPT, Packed, packed
-from ahop.kernels.plain import BASES, NUMBERS, footprint_scores_plain
+from ahop._core.kernels import native as finding
+from ahop._core.kernels import packing
+from ahop._core.kernels.footprints import footprint_scores
+from ahop._core.kernels.native import native
+from ahop._core.kernels.packing import KEPT, Packed, packed
+from ahop._core.kernels.plain import BASES, NUMBERS, footprint_scores_plain
 from tests.strategies import seeds
 
 needs_kernels = pytest.mark.skipif(native is None, reason="built without a compiler")
@@ -169,7 +169,7 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 @needs_kernels
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_share_the_work(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ahop.kernels import footprints
+    from ahop._core.kernels import footprints
 
     monkeypatch.setattr(footprints, "threads_for", lambda work: threads)
     generator = torch.Generator().manual_seed(0)
@@ -228,7 +228,7 @@ for found, expected in zip(*results, strict=True):
 """
 
 
-@pytest.mark.parametrize("first", ["", 'import sys; sys.modules["ahop.kernels._native"] = None'])
+@pytest.mark.parametrize("first", ["", 'import sys; sys.modules["ahop._core.kernels._native"] = None'])
 def test_torch_compile_gives_the_same_scores_and_gradients(first: str) -> None:
     """In a process of its own: the types that these tests check as they run are not for compilers."""
     subprocess.run([sys.executable, "-c", f"{first}\n{COMPILING}"], check=True)
@@ -350,9 +350,9 @@ def test_without_kernels_it_says_so_once(monkeypatch: pytest.MonkeyPatch, caplog
 def test_without_kernels_the_answers_are_the_same() -> None:
     code = """
 import sys
-sys.modules["ahop.kernels._native"] = None
+sys.modules["ahop._core.kernels._native"] = None
 import torch, ahop
-from ahop.kernels.native import native
+from ahop._core.kernels.native import native
 assert native is None
 patterns = torch.arange(40.0).view(10, 4).sin()
 memory = ahop.AssociativeMemory(patterns)

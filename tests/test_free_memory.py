@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ahop._free_memory import check_free_memory, free_bytes
+from ahop._core.free_memory import check_free_memory, free_bytes
 from ahop.errors import InsufficientMemoryError
 
 MIB = 1 << 20

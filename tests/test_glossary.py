@@ -16,8 +16,8 @@ from ahop.cli.explain import explain
 from ahop.cli.options import Queries
 from ahop.cli.recall import recall
 from ahop.client import mcp
-from ahop.service.answers import recall_words
-from ahop.service.schema import FIT, RECALL
+from ahop.service.http.answers import recall_words
+from ahop.service.http.schema import FIT, RECALL
 from tests.test_docs import DOCS, ROOT, pages
 
 GLOSSARY = DOCS / "glossary.md"
@@ -46,7 +46,7 @@ def synonyms() -> dict[str, str]:
 
 def read_pages() -> list[Path]:
     ours = [page for page in pages() if page.relative_to(DOCS).parts[0] not in FREE and page != GLOSSARY]
-    return [ROOT / "README.md", Path(ahop.__file__).with_name("llms.txt"), *ours]
+    return [ROOT / "README.md", Path(ahop.__file__).parent / "docs" / "llms.txt", *ours]
 
 
 def sources() -> list[Path]:
@@ -115,7 +115,7 @@ def names_in(text: str) -> set[str]:
 def test_a_name_is_there_or_not() -> None:
     assert is_there("ahop.fit")
     assert is_there("memory.recall")
-    assert is_there("ahop.compat.hflayers.transformer")
+    assert is_there("ahop.nn.compat.hflayers.transformer")
     assert is_there("answer.posterior")
     assert not is_there("ahop.fitt")
     assert not is_there("memory.recal")

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from ahop.kernels import gpu
-from ahop.kernels.plain import footprint_scores_plain
+from ahop._core.kernels import gpu
+from ahop._core.kernels.plain import footprint_scores_plain
 
 ON_GPU = torch.cuda.is_available()
 DEVICE = "cuda" if ON_GPU else "cpu"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ahop import docs
+from ahop.docs import guide as docs
 
 
 def test_every_page_of_the_guide_has_a_name_and_a_title(capsys: pytest.CaptureFixture[str]) -> None:

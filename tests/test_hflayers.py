@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import ahop
-from ahop.compat import hflayers
-from ahop.compat.hflayers import Hopfield, HopfieldDecoderLayer, HopfieldEncoderLayer, HopfieldLayer, HopfieldPooling
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
+from ahop.nn.compat import hflayers
+from ahop.nn.compat.hflayers import Hopfield, HopfieldDecoderLayer, HopfieldEncoderLayer, HopfieldLayer, HopfieldPooling
 
 # What hopfield-layers 1.0.2 itself answers, in double precision: states, inputs, masks and outputs, no code.
 NUMBERS = Path(__file__).parent / "data" / "hflayers.safetensors"
@@ -412,14 +412,14 @@ def test_what_does_not_fit_is_said_when_it_is_called() -> None:
 
 
 def test_modules_within_are_where_the_original_has_them() -> None:
-    from ahop.compat.hflayers.transformer import HopfieldEncoderLayer as Same
+    from ahop.nn.compat.hflayers.transformer import HopfieldEncoderLayer as Same
 
     assert Same is HopfieldEncoderLayer
 
 
 @pytest.mark.parametrize(("module", "name"), [("activation", "HopfieldCore"), ("functional", "hopfield_core_forward")])
 def test_what_is_not_taken_over_says_where_to_go(module: str, name: str) -> None:
-    found = importlib.import_module(f"ahop.compat.hflayers.{module}")
+    found = importlib.import_module(f"ahop.nn.compat.hflayers.{module}")
     with pytest.raises(ImportError, match=r"ahop\.nn\.Association"):
         getattr(found, name)
     assert not hasattr(found, "__path__")

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop import _optional
+from ahop._core import optional
 from ahop.errors import (
     FileFormatError,
     InvalidTypeError,
@@ -21,14 +21,14 @@ from ahop.errors import (
     ShapeError,
     UnsupportedError,
 )
-from ahop.indexes import Engine, ExactEngine, FaissEngine, Index, index, load_index, save_index, tune
-from ahop.indexes.engines.clustering import Centers
-from ahop.indexes.engines.faiss import KINDS
-from ahop.indexes.mips import GEOMETRIES
-from ahop.indexes.reranking import lifted
-from ahop.indexes.tail_mass import log_tail_mass
-from ahop.liftings.lift import lift
-from ahop.paired import paired_scores
+from ahop.memory.paired import paired_scores
+from ahop.scale.indexes import Engine, ExactEngine, FaissEngine, Index, index, load_index, save_index, tune
+from ahop.scale.indexes.engines.clustering import Centers
+from ahop.scale.indexes.engines.faiss import KINDS
+from ahop.scale.indexes.mips import GEOMETRIES
+from ahop.scale.indexes.reranking import lifted
+from ahop.scale.indexes.tail_mass import log_tail_mass
+from ahop.scale.liftings.lift import lift
 from ahop.similarities.base import Similarity
 from tests.catalogue import KNOWS_COMPANY, SIMILARITIES, bounded_products, moved_aligned, moved_mixture
 from tests.strategies import FEW, Problem, problem, problems, with_gaps
@@ -88,8 +88,8 @@ def test_rows_go_to_the_nearest_center_that_few_groups_hold(count: int, by_dista
 
 def test_an_exact_index_walks_blocks_and_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     case = problem(count=3001, dimensions=6, batch=37)
-    monkeypatch.setattr("ahop.indexes.engines.exact.COLUMNS", 700)
-    monkeypatch.setattr("ahop.indexes.engines.exact.ROWS", 10)
+    monkeypatch.setattr("ahop.scale.indexes.engines.exact.COLUMNS", 700)
+    monkeypatch.setattr("ahop.scale.indexes.engines.exact.ROWS", 10)
     scores = case.queries @ case.patterns.mT
     found = ExactEngine(case.patterns).search(case.queries, 7, beta=1.0)
     assert torch.equal(found.indices, scores.topk(7).indices)
@@ -398,8 +398,8 @@ def test_calibration_refuses_what_misses_the_target(memory: ahop.AssociativeMemo
 def test_engines_are_tried_on_a_part_and_built_on_all(
     memory: ahop.AssociativeMemory, pairs: ahop.Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ahop.indexes.build.TRIED_ROWS", 300)
-    monkeypatch.setattr("ahop.indexes.build.EXACT_COUNT", 1000)
+    monkeypatch.setattr("ahop.scale.indexes.build.TRIED_ROWS", 300)
+    monkeypatch.setattr("ahop.scale.indexes.build.EXACT_COUNT", 1000)
     built = tune(memory, pairs, kinds=["scan"], geometries=["augmented"])
     assert [each.rows == 2000 for each in built.curve] == [False, True]
     assert len(index(memory, pairs).curve) > 0
@@ -455,7 +455,7 @@ def test_without_the_package_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(MissingPackageError, match=r"ahop\[index\]"):
         FaissEngine.build(torch.randn(9, 2))
     with pytest.raises(MissingPackageError):
-        _optional.faiss()
+        optional.faiss()
 
 
 def test_a_measurement_reads_as_words(memory: ahop.AssociativeMemory, pairs: ahop.Pairs) -> None:

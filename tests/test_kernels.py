@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.kernels.ranked import ranked_scores, ranked_scores_plain
-from ahop.kernels.sorting import sort_ascending_
+from ahop._core.kernels.ranked import ranked_scores, ranked_scores_plain
+from ahop._core.kernels.sorting import sort_ascending_
 from ahop.similarities.base import DecomposableSimilarity
 from tests.strategies import seeds
 
@@ -88,7 +88,7 @@ def test_small_blocks_change_nothing(base: DecomposableSimilarity, monkeypatch: 
         whole = ranked_scores(base.per_dimension, weights, patterns, queries)
         (gradient,) = torch.autograd.grad(whole.square().sum(), weights)
         for budget in (1, 100, 400):
-            monkeypatch.setattr("ahop.kernels.ranked.CACHE_BYTES", budget)
+            monkeypatch.setattr("ahop._core.kernels.ranked.CACHE_BYTES", budget)
             parts = ranked_scores(base.per_dimension, weights, patterns, queries)
             assert_close(parts, whole)
             assert_close(torch.autograd.grad(parts.square().sum(), weights)[0], gradient)
@@ -141,7 +141,7 @@ import os
 import sys
 import torch
 torch.get_num_threads = lambda: 2
-from ahop.kernels.sorting import sort_ascending_
+from ahop._core.kernels.sorting import sort_ascending_
 
 values = torch.rand(2048, 64)
 sort_ascending_(values.clone())

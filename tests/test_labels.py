@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ahop
-from ahop._labels import as_label, as_labels, as_text, from_text
+from ahop._core.labels import as_label, as_labels, as_text, from_text
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, ShapeError
-from ahop.saving.archive import read_archive, write_archive
-from ahop.stores.models import as_model, over
+from ahop.memory.saving.archive import read_archive, write_archive
+from ahop.scale.stores.models import as_model, over
 from tests.strategies import seeds
 
 NAMES = ["ant", "bee", "cat", "dog", "eel"]

@@ -11,8 +11,8 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.testing import assert_close
 
 import ahop
-import ahop.compat.hflayers
 import ahop.nn
+import ahop.nn.compat.hflayers
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.nn import (
     Association,

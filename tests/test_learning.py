@@ -16,16 +16,16 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
+from ahop._core.missingness import Missingness
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
-from ahop.fitting.additive import fit_additive
-from ahop.fitting.candidates import Candidate
+from ahop.fitting.choosing.candidates import Candidate
+from ahop.fitting.choosing.groups import alignment_helps, numbered
+from ahop.fitting.choosing.selection import folds_of
+from ahop.fitting.corruption.additive import fit_additive
+from ahop.fitting.corruption.missingness import fit_missingness
+from ahop.fitting.corruption.mixture import FORMS, Form, MixtureFit, fit_mixture
+from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.fit import SIMILARITIES
-from ahop.fitting.groups import alignment_helps, numbered
-from ahop.fitting.missingness import fit_missingness
-from ahop.fitting.mixture import FORMS, Form, MixtureFit, fit_mixture
-from ahop.fitting.selection import folds_of
-from ahop.fitting.training_set import TrainingSet
-from ahop.missingness import Missingness
 from ahop.similarities.base import Similarity
 from ahop.variants.base import Variant
 from ahop.variants.density import StepDensity

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.kernels import native as finding
-from ahop.kernels.likelihoods import serves_mixture
-from ahop.kernels.native import native
-from ahop.kernels.packing import keep_packed
+from ahop._core.kernels import native as finding
+from ahop._core.kernels.likelihoods import serves_mixture
+from ahop._core.kernels.native import native
+from ahop._core.kernels.packing import keep_packed
 from tests.strategies import seeds
 
 INSTRUCTION_SETS = native.instruction_sets() if native is not None else []

@@ -14,9 +14,9 @@ from torch.testing import assert_close
 
 import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
-from ahop.linking.assignment import assign
-from ahop.linking.edges import Edges
-from ahop.linking.propagation import Beliefs, propagate, share_alone
+from ahop.operate.linking.assignment import assign
+from ahop.operate.linking.edges import Edges
+from ahop.operate.linking.propagation import Beliefs, propagate, share_alone
 from tests.strategies import FEW, seeds
 
 pytest.importorskip("scipy")
@@ -275,7 +275,7 @@ def test_an_index_links_as_its_memory_does(monkeypatch: pytest.MonkeyPatch) -> N
     memory, right, _ = world(60, 24, seed=8)
     links, by_index = ahop.link(memory, right), ahop.link(ahop.index(memory), right)
     assert np.mean(links.left == by_index.left) > 0.95
-    monkeypatch.setattr("ahop.linking.candidates.MANY_PAIRS", 0)
+    monkeypatch.setattr("ahop.operate.linking.candidates.MANY_PAIRS", 0)
     assert np.mean(ahop.link(memory, right).left == by_index.left) > 0.95
     thinned = ahop.index(memory)
     thinned.remove([3])

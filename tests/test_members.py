@@ -316,8 +316,8 @@ def test_a_memory_shows_a_pool_all_patterns_at_once(monkeypatch: pytest.MonkeyPa
     ):
         memory = ahop.AssociativeMemory(case.patterns, similarity)
         weights = memory.weights(case.queries)
-        monkeypatch.setattr("ahop.scoring.BLOCK_BYTES", 200)
-        monkeypatch.setattr("ahop.scoring.COLUMNS_A_ROW", 0)
+        monkeypatch.setattr("ahop.memory.scoring.BLOCK_BYTES", 200)
+        monkeypatch.setattr("ahop.memory.scoring.COLUMNS_A_ROW", 0)
         recalled = memory.recall(case.queries, k=4)
         assert_close(recalled.posterior, weights.topk(4).values)
         assert memory.recall(case.queries[:0], k=4).indices.shape == (0, 4)

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop import _blocks, scoring
+from ahop._core import blocks
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
+from ahop.memory import scoring
 from tests.catalogue import MIXES_DIMENSIONS, SIMILARITIES, ZOO, shaken
 from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
 
@@ -107,8 +108,8 @@ def test_blocks_of_any_size_give_one_answer(name: str, monkeypatch: pytest.Monke
     memory = ZOO[name](case.patterns)
     whole, recalled = memory.retrieve(case.queries), memory.recall(case.queries, k=3)
     for budget in (1, 500):
-        monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (budget,))
-        assert len(list(_blocks.blocks(6, 100))) > 1
+        monkeypatch.setattr(unwrap(blocks.blocks), "__defaults__", (budget,))
+        assert len(list(blocks.blocks(6, 100))) > 1
         assert_close(memory.retrieve(case.queries), whole)
         in_blocks = memory.recall(case.queries, k=3)
         assert torch.equal(in_blocks.indices, recalled.indices)
@@ -120,8 +121,8 @@ def test_scores_in_blocks_of_any_size_are_the_same(name: str, monkeypatch: pytes
     case = problem(count=7, dimensions=5, batch=6)
     similarity = SIMILARITIES[name](5, 7)
     whole = similarity(case.patterns, case.queries)
-    monkeypatch.setattr(unwrap(_blocks.blocks), "__defaults__", (1,))
-    monkeypatch.setattr("ahop.kernels.ranked.CACHE_BYTES", 200)
+    monkeypatch.setattr(unwrap(blocks.blocks), "__defaults__", (1,))
+    monkeypatch.setattr("ahop._core.kernels.ranked.CACHE_BYTES", 200)
     monkeypatch.setattr("ahop.variants.mixed.CACHE_BYTES", 200)
     assert_close(similarity(case.patterns, case.queries), whole)
 
@@ -129,7 +130,7 @@ def test_scores_in_blocks_of_any_size_are_the_same(name: str, monkeypatch: pytes
 def test_blocks_cover_everything_once() -> None:
     for count in (0, 1, 7, 100):
         for each in (0, 1, 30, 10**9):
-            slices = list(_blocks.blocks(count, each, 100))
+            slices = list(blocks.blocks(count, each, 100))
             assert [row for part in slices for row in range(count)[part]] == list(range(count))
             assert all(after.start == before.stop for before, after in pairwise(slices))
             assert all(1 <= part.stop - part.start <= max(1, 100 // max(1, each)) for part in slices)
@@ -452,7 +453,7 @@ def test_a_scan_in_blocks_finds_what_all_scores_at_once_show(name: str, case: Pr
     whole = memory.recall(case.queries, k=k)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "BLOCK_BYTES", 1)
-        patch.setattr("ahop.scoring.COLUMNS_A_ROW", 0)
+        patch.setattr("ahop.memory.scoring.COLUMNS_A_ROW", 0)
         parts = memory.recall(case.queries, k=k)
     assert_close(parts.posterior, whole.posterior)
     scores = memory.scores(case.queries)
@@ -461,7 +462,7 @@ def test_a_scan_in_blocks_finds_what_all_scores_at_once_show(name: str, case: Pr
 
 def test_of_equals_the_first_is_recalled_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "BLOCK_BYTES", 1)
-    monkeypatch.setattr("ahop.scoring.COLUMNS_A_ROW", 0)
+    monkeypatch.setattr("ahop.memory.scoring.COLUMNS_A_ROW", 0)
     memory = ahop.AssociativeMemory(torch.ones(7, 3))
     recall = memory.recall(torch.ones(1, 3), k=4)
     assert recall.indices.tolist() == [[0, 1, 2, 3]]

@@ -12,8 +12,8 @@ from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
 from ahop.errors import InvalidValueError, ShapeError
-from ahop.fitting.nuisance import fit_nuisance
-from ahop.likelihood import LikelihoodSimilarity
+from ahop.fitting.corruption.nuisance import fit_nuisance
+from ahop.memory.likelihood import LikelihoodSimilarity
 from ahop.variants.nuisance import NuisanceVariant
 
 MISSING = (0.0, 0.3, 1.0)

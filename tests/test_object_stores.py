@@ -20,8 +20,8 @@ pytest.importorskip("moto")
 
 from faults.objects import server
 
-from ahop.cluster import LocalCluster
-from ahop.stores import Store, create_store
+from ahop.scale.cluster import LocalCluster
+from ahop.scale.stores import Store, create_store
 
 DIMENSIONS = 6
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import ahop
+from ahop.memory.report import FitReport
 from ahop.plots import (
     CorruptionDisplay,
     EnergyDisplay,
@@ -18,7 +19,6 @@ from ahop.plots import (
     RecallDisplay,
     ReliabilityDisplay,
 )
-from ahop.report import FitReport
 
 matplotlib.use("Agg")
 PATTERNS = 2 * torch.rand(60, 5, generator=torch.Generator().manual_seed(0)) - 1

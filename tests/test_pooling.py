@@ -13,10 +13,10 @@ from torch.testing import assert_close
 
 import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
-from ahop.fitting.candidates import CANDIDATES, own_candidates, suitable
-from ahop.fitting.pool import fit_pool
-from ahop.fitting.posterior import Rivals, calibrated, closest_rivals, fit_posterior
-from ahop.fitting.training_set import TrainingSet
+from ahop.fitting.choosing.candidates import CANDIDATES, own_candidates, suitable
+from ahop.fitting.choosing.pool import fit_pool
+from ahop.fitting.choosing.posterior import Rivals, calibrated, closest_rivals, fit_posterior
+from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.similarities.base import Similarity
 from tests.strategies import FEW, seeds
 

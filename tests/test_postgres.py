@@ -11,11 +11,11 @@ from torch.testing import assert_close
 
 import ahop
 from ahop.errors import DataNotFoundError, InvalidValueError, MissingPackageError, ShapeError, UnsupportedError
-from ahop.indexes import ExactEngine, FaissEngine, Index
-from ahop.indexes.engines.pgvector import PgVectorEngine
-from ahop.indexes.mips import GEOMETRIES
-from ahop.indexes.reranking import lifted
-from ahop.liftings.lift import lift
+from ahop.scale.indexes import ExactEngine, FaissEngine, Index
+from ahop.scale.indexes.engines.pgvector import PgVectorEngine
+from ahop.scale.indexes.mips import GEOMETRIES
+from ahop.scale.indexes.reranking import lifted
+from ahop.scale.liftings.lift import lift
 from tests import postgres
 
 psycopg = pytest.importorskip("psycopg")

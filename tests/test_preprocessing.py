@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
-from ahop.preprocessing import common_grid, pool_visits, resample, snv
+from ahop.transforms import common_grid, pool_visits, resample, snv
 from tests.strategies import HUGE, seeds
 
 nan = np.nan

@@ -5,10 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahop._best_rows import BestRows
-from ahop._tensors import places_above
-from ahop.model import Model
-from ahop.scoring import nearest, rank
+from ahop._core.best_rows import BestRows
+from ahop._core.tensors import places_above
+from ahop.memory.model import Model
+from ahop.memory.scoring import nearest, rank
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
 

@@ -19,10 +19,11 @@ import pytest
 import torch
 
 import ahop
-from ahop import _optional
-from ahop.cluster import Cluster, HttpClient, LocalCluster, Service, Timeouts, connect, recall_dataset, serve
+from ahop._core import optional
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
-from ahop.stores import Store, create_store
+from ahop.scale.cluster import Cluster, HttpClient, LocalCluster, Timeouts, connect, recall_dataset
+from ahop.scale.stores import Store, create_store
+from ahop.service.cluster import Service, serve
 from tests.postgres import free_port
 from tests.test_cluster import BAD, DIMENSIONS, a_store, parts_of, patterns, write_queries
 
@@ -47,7 +48,7 @@ def a_ray() -> Iterator[None]:
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_worker_niceness": "0",  # as the tests themselves
     }
-    ray = _optional.ray()
+    ray = optional.ray()
     for trial in range(3):  # Ray gives itself half a minute to start, which is short where others take the cores
         try:
             ray.init("local", num_cpus=4, include_dashboard=False, object_store_memory=2 * 10**8, log_to_driver=False)

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop.errors import InvalidValueError
-from ahop.fitting.repeats import Repeats
+from ahop.fitting.unlabeled.repeats import Repeats
 
 PLACES, WIDTH = 60, 12
 

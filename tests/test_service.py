@@ -31,11 +31,11 @@ pytest.importorskip("prometheus_client")
 pytest.importorskip("lance")
 
 from ahop.service import Collection, Key, Limits, Options, create_app, read_keys
-from ahop.service.batching import BusyError, Cost, Job, Worker
+from ahop.service.collections.batching import BusyError, Cost, Job, Worker
+from ahop.service.collections.snapshot import Snapshot
+from ahop.service.http.server import named
+from ahop.service.jobs.refit import Refits
 from ahop.service.keys import key_of, refuse_open
-from ahop.service.refit import Refits
-from ahop.service.server import named
-from ahop.service.snapshot import Snapshot
 from ahop.service.testing import Running, running
 from tests.readme import python_blocks, run_block
 from tests.recallers import colors, fitted, rows_of

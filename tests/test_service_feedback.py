@@ -24,13 +24,13 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("lance")
 
-from ahop._files import digest
+from ahop._core.files import digest
 from ahop.errors import AhopError, InvalidValueError
 from ahop.service import Collection, Limits
-from ahop.service import refit as fitting
-from ahop.service.batching import BusyError
-from ahop.service.feedback import FILE, Feedback
-from ahop.service.refit import Refit, Refits
+from ahop.service.collections.batching import BusyError
+from ahop.service.collections.feedback import FILE, Feedback
+from ahop.service.jobs import refit as fitting
+from ahop.service.jobs.refit import Refit, Refits
 from ahop.service.testing import Running, running
 
 PATTERNS = torch.rand(60, 6, generator=torch.Generator().manual_seed(0))
@@ -190,8 +190,8 @@ def test_so_many_fits_run_at_a_time_in_all_processes(
     code = f"""
         import torch
         from ahop.service import Collection
-        from ahop.service.batching import BusyError
-        from ahop.service.refit import Refits
+        from ahop.service.collections.batching import BusyError
+        from ahop.service.jobs.refit import Refits
         collection, pairs = Collection("three", {str(tmp_path / "three.ahop")!r}), (torch.rand(2, 6), [0, 1], None)
         try:
             Refits(60.0, 2).start(collection, pairs, None, None)
@@ -231,7 +231,9 @@ def test_a_fit_ends_with_the_service_that_waits_for_it(tmp_path: Path) -> None:
 def children(service: Running) -> list[int]:
     listed = Path(f"/proc/{service.process.pid}/task").glob("*/children")
     found = [Path(f"/proc/{each}/cmdline") for path in listed for each in path.read_text().split()]
-    return [int(path.parent.name) for path in found if path.exists() and b"ahop.service.refit" in path.read_bytes()]
+    return [
+        int(path.parent.name) for path in found if path.exists() and b"ahop.service.jobs.refit" in path.read_bytes()
+    ]
 
 
 def is_running(number: int) -> bool:

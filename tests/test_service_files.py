@@ -14,9 +14,9 @@ from ahop.errors import FileFormatError, ShapeError
 
 pytest.importorskip("fastapi")
 
-from ahop._files import make_folder
+from ahop._core.files import make_folder
 from ahop.service import Collection, Limits
-from ahop.service.feedback import FILE, Feedback
+from ahop.service.collections.feedback import FILE, Feedback
 from ahop.service.request import RECALL, read_json
 
 

@@ -23,7 +23,16 @@ pytest.importorskip("prometheus_client")
 pytest.importorskip("lance")
 
 from ahop.service import Limits
-from ahop.service.request import DELETE, FIT, MOST_IDS, RECALL, TooLargeError, most_values, read_json, recall_request
+from ahop.service.request import (
+    DELETE,
+    FIT,
+    MOST_IDS,
+    RECALL,
+    TooLargeError,
+    most_values,
+    read_json,
+    recall_request,
+)
 from ahop.service.testing import Running, running
 from tests.recallers import fitted
 

@@ -29,7 +29,7 @@ pytest.importorskip("prometheus_client")
 pytest.importorskip("lance")
 
 from ahop.service import Collection, Options, create_app, run
-from ahop.service.collection import MOST_FRAGMENTS
+from ahop.service.collections.collection import MOST_FRAGMENTS
 from ahop.service.testing import Running, running
 from tests.recallers import fitted
 

@@ -13,7 +13,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
 from ahop.service import Key, Limits, Options, create_app
-from ahop.service.shedding import LoadShedder
+from ahop.service.http.shedding import LoadShedder
 from ahop.service.testing import running
 from tests.recallers import fitted
 
@@ -96,7 +96,7 @@ def test_only_who_may_recall_is_told_that_many_wait(shedders: dict[str, LoadShed
 def test_a_server_sheds_load_and_counts_it(path: Path, tmp_path: Path) -> None:
     code = f"""
         from ahop.service import Limits, Options
-        from ahop.service.server import run
+        from ahop.service.http.server import run
         run([{str(path)!r}], port=0, options=Options(limits=Limits(waiting=0)))
     """
     with running(tmp_path, code=dedent(code)) as service:

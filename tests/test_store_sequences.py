@@ -12,9 +12,9 @@ import torch
 
 import ahop
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnavailableError
-from ahop.service.collection import Collection
-from ahop.stores import Store, examine_store, repair_store
-from ahop.stores.integrity import CHECKSUMS
+from ahop.scale.stores import Store, examine_store, repair_store
+from ahop.scale.stores.integrity import CHECKSUMS
+from ahop.service.collections.collection import Collection
 
 pytest.importorskip("lance")
 

@@ -24,8 +24,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop._files import digest
-from ahop.cluster import LocalCluster
+from ahop._core.files import digest
 from ahop.errors import (
     ConflictError,
     DataNotFoundError,
@@ -37,13 +36,14 @@ from ahop.errors import (
     UnavailableError,
     UnsupportedError,
 )
-from ahop.indexes import build
-from ahop.stores import Store, create_store, open_store
-from ahop.stores.durability import Flusher
-from ahop.stores.integrity import recorded
-from ahop.stores.location import Location
-from ahop.stores.models import read_model
-from ahop.stores.recovery import heads
+from ahop.scale.cluster import LocalCluster
+from ahop.scale.indexes import build
+from ahop.scale.stores import Store, create_store, open_store
+from ahop.scale.stores.durability import Flusher
+from ahop.scale.stores.integrity import recorded
+from ahop.scale.stores.location import Location
+from ahop.scale.stores.models import read_model
+from ahop.scale.stores.recovery import heads
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems
 
 lance = pytest.importorskip("lance")
@@ -171,8 +171,8 @@ def test_one_pattern_of_one_dimension_is_a_table(tmp_path: Path) -> None:
 def test_batches_are_walked_and_queries_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = patterns(20, seed=3)
     expected = store.recall(queries, k=4)
-    monkeypatch.setattr("ahop.stores.store.BATCH_BYTES", 7 * 4 * store.dimensions)
-    monkeypatch.setattr("ahop.stores.streaming.SCORE_BYTES", 300)
+    monkeypatch.setattr("ahop.scale.stores.store.BATCH_BYTES", 7 * 4 * store.dimensions)
+    monkeypatch.setattr("ahop.scale.stores.streaming.SCORE_BYTES", 300)
     answer = store.recall(queries, k=4)
     assert torch.equal(answer.indices, expected.indices)
     assert_close(answer.posterior, expected.posterior)
@@ -305,7 +305,7 @@ def test_a_handle_stays_until_it_is_refreshed(store: Store, tmp_path: Path) -> N
 
 
 def test_large_models_get_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahop.stores.models.LARGEST_IN_WORDS", 0)
+    monkeypatch.setattr("ahop.scale.stores.models.LARGEST_IN_WORDS", 0)
     store = create_store(tmp_path / "table", euclidean(patterns()))
     store.learn(ahop.zoo.m_hop(patterns()))
     files = list((tmp_path / "table" / "_models").iterdir())
@@ -454,7 +454,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def test_data_reach_the_disk_before_the_version_and_the_version_before_the_answer(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ahop.stores.models.LARGEST_IN_WORDS", 0)
+    monkeypatch.setattr("ahop.scale.stores.models.LARGEST_IN_WORDS", 0)
     store = create_store(tmp_path / "table", euclidean(patterns()), fragment_rows=20)
     before = {path for path in (tmp_path / "table").rglob("*") if path.is_file()}
     seen = flushed(monkeypatch)
@@ -654,7 +654,7 @@ def test_a_change_that_cannot_be_flushed_is_not_acknowledged(
 WRITER = """
     import sys
     import torch
-    from ahop.stores import open_store
+    from ahop.scale.stores import open_store
 
     store, mark, count, size = open_store(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     print("ready", flush=True)
@@ -740,7 +740,7 @@ def test_writers_without_turns_take_no_number_twice() -> None:
 
 
 def test_changes_that_always_lose_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahop.stores.writer.PAUSE", 0.0)
+    monkeypatch.setattr("ahop.scale.stores.writer.PAUSE", 0.0)
     store = create_store(f"memory://{time.monotonic_ns()}", euclidean(patterns(5)))
 
     def loses(*arguments: object) -> None:
@@ -753,7 +753,7 @@ def test_changes_that_always_lose_say_so(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_lock_that_is_never_let_go_is_told(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fcntl = pytest.importorskip("fcntl")
-    monkeypatch.setattr("ahop.stores.locking.TIMEOUT", 0.05)
+    monkeypatch.setattr("ahop.scale.stores.locking.TIMEOUT", 0.05)
     with (tmp_path / "table" / ".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(ConflictError, match="Another writer has held"):
@@ -805,7 +805,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         calls.append(1)
         return real(*arguments, **named)
 
-    monkeypatch.setattr("ahop.stores.stored_index.index", index)
+    monkeypatch.setattr("ahop.scale.stores.stored_index.index", index)
     return calls
 
 
@@ -860,7 +860,7 @@ def test_a_million_patterns_and_their_index_open_in_the_time_that_checking_their
         import hashlib, sys, time
         from pathlib import Path
         import torch
-        from ahop.stores import open_store
+        from ahop.scale.stores import open_store
         import lance, faiss
 
         def seconds(work):  # of the processor: the machine may be busy with other things
@@ -944,7 +944,7 @@ FULL = """
     import resource, signal, sys
     from pathlib import Path
     import torch
-    from ahop.stores import open_store
+    from ahop.scale.stores import open_store
 
     store = open_store(sys.argv[1])
     print("added", len(store.add(torch.rand(300, 6))))

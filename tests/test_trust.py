@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.fitting.missingness import fit_missingness
-from ahop.fitting.mixture import MixtureFit, fit_mixture
+from ahop.fitting.corruption.missingness import fit_missingness
+from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 
 PAIRS, DIMENSIONS = 300, 60
 missing_shares = pytest.mark.parametrize("missing", [0.0, 0.2, 0.5, 0.8, 0.9, 0.95])

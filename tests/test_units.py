@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ahop.fitting.mixture import fit_mixture
-from ahop.fitting.units import grain
+from ahop.fitting.corruption.mixture import fit_mixture
+from ahop.fitting.corruption.units import grain
 from tests.strategies import seeds
 
 

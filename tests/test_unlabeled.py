@@ -8,11 +8,11 @@ from torch import Tensor
 
 import ahop
 from ahop.errors import InvalidTypeError, ShapeError
-from ahop.fitting import origins
-from ahop.fitting.contrast import contrast, drawn_origins
-from ahop.fitting.origins import infer_origins
-from ahop.fitting.silence import silence_tells
-from ahop.report import FitReport, UnlabeledReport
+from ahop.fitting.unlabeled import origins
+from ahop.fitting.unlabeled.contrast import contrast, drawn_origins
+from ahop.fitting.unlabeled.origins import infer_origins
+from ahop.fitting.unlabeled.silence import silence_tells
+from ahop.memory.report import FitReport, UnlabeledReport
 from ahop.similarities import CallableSimilarity, DebiasedSimilarity
 from tests.paper.worlds import uniform_patterns as uniform
 

@@ -7,8 +7,8 @@ import torch
 from torch.testing import assert_close
 
 import ahop
-from ahop.fitting.mixture import Form, fit_mixture
-from ahop.fitting.nuisance import choose_nuisance, fit_nuisance
+from ahop.fitting.corruption.mixture import Form, fit_mixture
+from ahop.fitting.corruption.nuisance import choose_nuisance, fit_nuisance
 from ahop.fitting.pairs import GivenPairs
 from ahop.fitting.solvers.newton import ConvexSolver
 

@@ -12,11 +12,11 @@ from torch import Generator, Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.decisions import Share
-from ahop.drift import Seen, drift_between
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
+from ahop.memory.decisions import Share
+from ahop.memory.unknown import Evidence
+from ahop.operate.drift import Seen, drift_between
 from ahop.plots import WatchDisplay
-from ahop.unknown import Evidence
 from tests.paper.worlds import uniform_patterns
 
 matplotlib.use("Agg")

@@ -21,7 +21,7 @@ MOST_SECONDS = 60
 # The kernels answer, and nothing stands in for them.
 KERNELS = """
 import ahop
-from ahop.kernels import native
+from ahop._core.kernels import native
 
 class Counted:
     calls = 0

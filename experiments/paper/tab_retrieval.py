@@ -11,7 +11,7 @@ from pathlib import Path
 from torch import Tensor
 
 import ahop
-from ahop.criteria import Retriever
+from ahop.paper.criteria import Retriever
 from experiments.support.data import mnist_patterns, uniform_patterns
 from experiments.support.harness import Experiment, Row
 from experiments.support.measures import ceiling, outcome_of

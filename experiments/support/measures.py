@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.criteria import Retriever
+from ahop.paper.criteria import Retriever
 from ahop.variants import Variant
 from experiments.support.harness import Row
 

@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 from torch import Generator, Tensor, nn
 
 import ahop
-from ahop.criteria import nearest
+from ahop.paper.criteria import nearest
 
 SHARPNESSES = (1.0, 1.25, 1.5, 2.0)
 # Of the perceptron: pairs a step, steps from one look at the held-out loss to the next, what counts as a fall, and how

@@ -7,60 +7,50 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ahop import (
         client,
-        cluster,
-        compat,
-        criteria,
         datasets,
-        dynamics,
         energies,
         errors,
         estimators,
         fitting,
-        indexes,
-        liftings,
-        likelihood,
-        linking,
         modulations,
         nn,
         plots,
-        posteriors,
-        preprocessing,
-        reference,
-        report,
         separations,
         service,
         similarities,
-        stores,
         transforms,
-        unknown,
         variants,
-        watching,
-        zoo,
     )
-    from ahop.asking import ask
-    from ahop.criteria import evaluate
-    from ahop.dynamics.trajectory import iterate
     from ahop.fitting.adapt import adapt
     from ahop.fitting.fit import fit
-    from ahop.indexes.build import index
-    from ahop.liftings.lift import lift
-    from ahop.linking.link import link
-    from ahop.memory import AssociativeMemory
-    from ahop.model import Model
-    from ahop.policies import policy
-    from ahop.recaller import Recall
-    from ahop.report import FitReport
-    from ahop.saving.load import load
+    from ahop.memory import likelihood, posteriors, reference, report, unknown
+    from ahop.memory.load import load
+    from ahop.memory.memory import AssociativeMemory
+    from ahop.memory.model import Model
+    from ahop.memory.recall import Recall
+    from ahop.memory.report import FitReport
+    from ahop.nn import compat
+    from ahop.operate import linking, watching
+    from ahop.operate.asking import ask
+    from ahop.operate.linking.link import link
+    from ahop.operate.policies import policy
+    from ahop.operate.watching import watch
+    from ahop.paper import capacity, criteria, dynamics, zoo
+    from ahop.paper.criteria import evaluate
+    from ahop.paper.dynamics.trajectory import iterate
+    from ahop.runtime import scorer
+    from ahop.scale import cluster, indexes, liftings, stores
+    from ahop.scale.indexes.build import index
+    from ahop.scale.liftings.lift import lift
+    from ahop.scale.stores.create import create_store
+    from ahop.scale.stores.store import open_store
     from ahop.separations.softmax import Softmax
     from ahop.similarities.adaptive import AdaptiveSimilarity
     from ahop.similarities.dot import DotSimilarity
     from ahop.similarities.euclidean import EuclideanSimilarity
-    from ahop.stores.create import create_store
-    from ahop.stores.store import open_store
     from ahop.variants.base import Pairs
     from ahop.variants.mixed import MixedVariant
     from ahop.variants.noisy import NoisyVariant
-    from ahop.watching import watch
 
 try:
     __version__ = version("ahop")
@@ -110,7 +100,6 @@ __all__ = [
     "plots",
     "policy",
     "posteriors",
-    "preprocessing",
     "reference",
     "report",
     "scorer",
@@ -129,29 +118,49 @@ __all__ = [
 # Everything loads when it is asked for, torch too: who only wants the version, or help, does not wait.
 _LATER = {
     "AdaptiveSimilarity": "ahop.similarities.adaptive",
-    "AssociativeMemory": "ahop.memory",
+    "AssociativeMemory": "ahop.memory.memory",
     "DotSimilarity": "ahop.similarities.dot",
     "EuclideanSimilarity": "ahop.similarities.euclidean",
-    "FitReport": "ahop.report",
+    "FitReport": "ahop.memory.report",
     "MixedVariant": "ahop.variants.mixed",
-    "Model": "ahop.model",
+    "Model": "ahop.memory.model",
     "NoisyVariant": "ahop.variants.noisy",
     "Pairs": "ahop.variants.base",
-    "Recall": "ahop.recaller",
+    "Recall": "ahop.memory.recall",
     "Softmax": "ahop.separations.softmax",
     "adapt": "ahop.fitting.adapt",
-    "ask": "ahop.asking",
-    "create_store": "ahop.stores.create",
-    "evaluate": "ahop.criteria",
+    "ask": "ahop.operate.asking",
+    "create_store": "ahop.scale.stores.create",
+    "evaluate": "ahop.paper.criteria",
     "fit": "ahop.fitting.fit",
-    "index": "ahop.indexes.build",
-    "iterate": "ahop.dynamics.trajectory",
-    "lift": "ahop.liftings.lift",
-    "link": "ahop.linking.link",
-    "load": "ahop.saving.load",
-    "open_store": "ahop.stores.store",
-    "policy": "ahop.policies",
-    "watch": "ahop.watching",
+    "index": "ahop.scale.indexes.build",
+    "iterate": "ahop.paper.dynamics.trajectory",
+    "lift": "ahop.scale.liftings.lift",
+    "link": "ahop.operate.linking.link",
+    "load": "ahop.memory.load",
+    "open_store": "ahop.scale.stores.store",
+    "policy": "ahop.operate.policies",
+    "watch": "ahop.operate.watching",
+}
+# Modules of the rooms that are reached from the top of the package.
+_ROOMS = {
+    "capacity": "paper",
+    "cluster": "scale",
+    "compat": "nn",
+    "criteria": "paper",
+    "dynamics": "paper",
+    "indexes": "scale",
+    "liftings": "scale",
+    "likelihood": "memory",
+    "linking": "operate",
+    "posteriors": "memory",
+    "reference": "memory",
+    "report": "memory",
+    "scorer": "runtime",
+    "stores": "scale",
+    "unknown": "memory",
+    "watching": "operate",
+    "zoo": "paper",
 }
 
 
@@ -161,7 +170,7 @@ def __getattr__(name: str) -> object:
         globals()[name] = found  # the next time nobody is asked
         return found
     if name in __all__:
-        return import_module(f"ahop.{name}")
+        return import_module(f"ahop.{_ROOMS[name]}.{name}" if name in _ROOMS else f"ahop.{name}")
     raise AttributeError(f"module 'ahop' has no attribute {name!r}")
 
 

@@ -6,9 +6,9 @@ import pytest
 
 import ahop
 from ahop import zoo
-from ahop._component import Component
+from ahop._core.component import Component
 from ahop.fitting import fit
-from ahop.saving import registry
+from ahop.memory.saving import registry
 from tests.catalogue import DYNAMICS, FAMILIES, SOLVERS, ZOO, components
 
 catalogued = {type(part) for part in (*components(), *(make(3) for make in DYNAMICS.values()), *SOLVERS.values())}

@@ -7,12 +7,12 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop._free_memory import check_free_memory
+from ahop._core.free_memory import check_free_memory
 from ahop.errors import InsufficientMemoryError, UnsupportedError
-from ahop.liftings import lift as lifting_module
-from ahop.liftings.base import Lifting
-from ahop.liftings.grid import MOST_STEPS, Places
-from ahop.liftings.lift import lift
+from ahop.scale.liftings import lift as lifting_module
+from ahop.scale.liftings.base import Lifting
+from ahop.scale.liftings.grid import MOST_STEPS, Places
+from ahop.scale.liftings.lift import lift
 from ahop.similarities.base import DecomposableSimilarity
 from tests.catalogue import SIMILARITIES
 from tests.strategies import FEW, Problem, gapped_problems, problem, problems, with_gaps
@@ -205,7 +205,7 @@ def test_a_pattern_is_lifted_alike_in_any_company(monkeypatch: pytest.MonkeyPatc
     whole = lifting.lift_patterns(case.patterns)
     for rows in (slice(0, 1), slice(3, 50), slice(199, 200), slice(7, 7)):
         assert torch.equal(lifting.lift_patterns(case.patterns[rows]), whole[rows])
-    monkeypatch.setattr("ahop.liftings.factored.CACHE_BYTES", 1024)
+    monkeypatch.setattr("ahop.scale.liftings.factored.CACHE_BYTES", 1024)
     assert torch.equal(lifting.lift_patterns(case.patterns), whole)
 
 
@@ -231,10 +231,10 @@ def test_crowded_cells_are_searched_by_halves() -> None:
 def test_what_does_not_fit_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     case = problem()
     lifting = lift(ahop.DotSimilarity(), case.patterns)
-    monkeypatch.setattr("ahop._free_memory.free_bytes", lambda: 100)
+    monkeypatch.setattr("ahop._core.free_memory.free_bytes", lambda: 100)
     with pytest.raises(InsufficientMemoryError, match="GiB are free"):
         lifting.lift_patterns(case.patterns)
-    monkeypatch.setattr("ahop._free_memory.free_bytes", lambda: None)
+    monkeypatch.setattr("ahop._core.free_memory.free_bytes", lambda: None)
     check_free_memory(2**60, "anything")
 
 

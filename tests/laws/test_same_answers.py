@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.decisions import Policy
 from ahop.errors import AhopError
+from ahop.memory.decisions import Policy
 from ahop.separations import Entmax, Separation, Softmax, Sparsemax
 from ahop.similarities import (
     AlignedSimilarity,

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 import ahop
-import ahop.scorer
+import ahop.runtime.scorer
 from ahop.errors import UnsupportedError
-from ahop.scorer import Scorer
+from ahop.runtime.scorer import Scorer
 from tests.catalogue import SIMILARITIES
 
 COUNT, DIMENSIONS = 40, 12

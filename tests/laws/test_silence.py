@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop.missingness import Missingness
+from ahop._core.missingness import Missingness
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from ahop.variants.density import StepDensity
 from tests.catalogue import (

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from ahop import AssociativeMemory, EuclideanSimilarity, NoisyVariant, Softmax, evaluate
-from ahop.criteria import bayes_accuracy, correctly_retrieved, epsilon_retrieved, retrieval_accuracy
-from ahop.likelihood import LikelihoodSimilarity
+from ahop.memory.likelihood import LikelihoodSimilarity
+from ahop.paper.criteria import bayes_accuracy, correctly_retrieved, epsilon_retrieved, retrieval_accuracy
 from ahop.separations import Argmax
 from ahop.variants import BiasedVariant, MaskedVariant, log_posterior
 from ahop.variants.base import Variant

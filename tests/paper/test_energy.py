@@ -8,8 +8,8 @@ from hypothesis import given
 from torch import Tensor
 
 from ahop import AdaptiveSimilarity, AssociativeMemory, EuclideanSimilarity, Softmax, iterate, zoo
-from ahop.dynamics import DebiasedReadout, GradientDescent, Readout
 from ahop.energies import QuadraticEnergy
+from ahop.paper.dynamics import DebiasedReadout, GradientDescent, Readout
 from ahop.separations import Sparsemax
 from ahop.similarities import FootprintSimilarity, UnifiedSimilarity, optimal_for_biased, optimal_for_noisy
 from tests.paper.worlds import few, gaussian, matrices, uniform_patterns, vectors

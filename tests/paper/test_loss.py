@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ahop import AssociativeMemory, EuclideanSimilarity, MixedVariant, Pairs, Softmax, fit
 from ahop.fitting import ConvexSolver
-from ahop.fitting.losses import fenchel_young_loss
-from ahop.report import SolverReport
+from ahop.fitting.solvers.losses import fenchel_young_loss
+from ahop.memory.report import SolverReport
 from ahop.separations import Entmax, Sparsemax
 from ahop.separations.base import Separation
 from ahop.similarities import FootprintSimilarity

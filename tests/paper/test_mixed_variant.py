@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ahop import MixedVariant
-from ahop.criteria import bayes_accuracy
+from ahop.paper.criteria import bayes_accuracy
 from tests.paper.worlds import four_standard_errors, uniform_patterns
 
 Signs = Literal["constant", "per_query"]

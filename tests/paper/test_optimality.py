@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from ahop import AssociativeMemory, DotSimilarity, EuclideanSimilarity, NoisyVariant, Softmax, evaluate
-from ahop.criteria import correctly_retrieved
+from ahop.paper.criteria import correctly_retrieved
 from ahop.separations import Argmax
 from ahop.separations.base import Separation
 from ahop.similarities import (

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import ahop
-from ahop.dynamics import RankedReadout, Readout, iterate
 from ahop.errors import InvalidTypeError, UnsupportedError
 from ahop.fitting import ConvexSolver
+from ahop.paper.dynamics import RankedReadout, Readout, iterate
 from ahop.similarities import AdaptiveSimilarity, FootprintSimilarity
 
 # Relative to the size of the energy: what rounding in float64 may do, and no more.

@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from ahop import AdaptiveSimilarity, AssociativeMemory, Softmax, iterate, zoo
-from ahop.dynamics import Readout, SignDynamics
 from ahop.errors import UnsupportedError
 from ahop.modulations import KernelModulation
+from ahop.paper.dynamics import Readout, SignDynamics
 from ahop.separations import Argmax, Entmax, Sparsemax
 from ahop.separations.base import Separation
 from ahop.similarities import FootprintSimilarity

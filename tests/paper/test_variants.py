@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ahop import AssociativeMemory, NoisyVariant
-from ahop.criteria import bayes_accuracy, retrieval_accuracy
+from ahop.paper.criteria import bayes_accuracy, retrieval_accuracy
 from ahop.separations import Argmax
 from ahop.similarities import MatchSimilarity
 from ahop.variants import BiasedVariant, ComposedVariant, MaskedVariant, log_posterior

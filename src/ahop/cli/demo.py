@@ -15,7 +15,7 @@ from ahop.cli.talk import Talk, grid
 from ahop.errors import MissingPackageError
 
 if TYPE_CHECKING:
-    from ahop.explanation import Explanation
+    from ahop.memory.explanation import Explanation
 
 SCANS, ASKED = 400, 400
 PICTURE = "ahop-demo"
@@ -43,7 +43,7 @@ def demo(
     with talk.phase("loading torch"):
         import ahop.fitting.fit as fitting
         from ahop.datasets.building import Building
-        from ahop.memory import AssociativeMemory
+        from ahop.memory.memory import AssociativeMemory
         from ahop.similarities.euclidean import EuclideanSimilarity
     building = Building(seed)
     log, asked = building.scans(SCANS), building.scans(ASKED)

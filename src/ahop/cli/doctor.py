@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ahop._free_memory import free_bytes
-from ahop._words import told
+from ahop._core.free_memory import free_bytes
+from ahop._core.words import told
 from ahop.cli.running import WRONG, Ended, RequestError
 from ahop.cli.talk import Talk, facts, grid
 
@@ -52,7 +52,7 @@ def doctor(
 
 def _examine(path: Path, repair: bool, talk: Talk) -> None:
     with talk.phase(f"reading {path.name}"):
-        from ahop.stores.repair import examine_store, repair_store
+        from ahop.scale.stores.repair import examine_store, repair_store
 
         found, mended = examine_store(path), 0
         if repair and found.unchecked:
@@ -108,7 +108,7 @@ def _machine() -> dict[str, str]:
 def _kernels() -> dict[str, str]:
     """Whether the compiled kernels are there; if not, why not."""
     try:
-        from ahop.kernels import _native  # type: ignore[attr-defined]
+        from ahop._core.kernels import _native  # type: ignore[attr-defined]
 
         return {"kernels": f"compiled, {_native.__file__}"}
     except ImportError as error:

@@ -16,7 +16,7 @@ from ahop.cli.tables.writing import check_output, written
 from ahop.cli.talk import Talk
 
 if TYPE_CHECKING:
-    from ahop.memory import AssociativeMemory
+    from ahop.memory.memory import AssociativeMemory
 
 ENDINGS = (".ahop",)
 ORIGIN = "origin"
@@ -97,7 +97,7 @@ def fit(
 def memory_of(table: Table, talk: Talk) -> "AssociativeMemory":
     """A memory that has learned nothing yet, with the names of the table."""
     with talk.phase("loading torch"):
-        from ahop.memory import AssociativeMemory
+        from ahop.memory.memory import AssociativeMemory
     memory = AssociativeMemory(table.values, labels=table.ids)
     memory.dimensions = table.dimensions
     return memory

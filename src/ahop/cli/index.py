@@ -37,7 +37,7 @@ def index(
 
     Patterns and what was learned: durable, versioned, larger than memory. Needs `ahop[store]`.
     """
-    from ahop._optional import lance
+    from ahop._core.optional import lance
 
     if output.exists():
         raise RequestError(f"`{output}` is there already. A store is never written over: give another name.")
@@ -67,8 +67,8 @@ def index(
 
 
 def _created(output: Path, learned: Any, tables: list[Table]) -> Any:
-    from ahop.memory import AssociativeMemory
-    from ahop.stores.create import create_store
+    from ahop.memory.memory import AssociativeMemory
+    from ahop.scale.stores.create import create_store
 
     if not tables:
         labels = None if learned.labels is None else {LABEL: [str(each) for each in learned.labels.tolist()]}

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ahop._words import told
+from ahop._core.words import told
 from ahop.cli import options
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture

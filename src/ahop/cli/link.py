@@ -52,7 +52,7 @@ def link(
         if group is not None:
             raise RequestError("`--group` needs a memory on the left that was fitted with groups: `ahop fit --group`.")
         memory, asked = _tables(left, right, Wanted.by(id, columns, ignore), talk)
-    from ahop.linking.link import link as linked
+    from ahop.operate.linking.link import link as linked
 
     found = linked(
         _learned(memory, asked, talk),
@@ -98,7 +98,7 @@ def _learned(memory: Any, asked: Table, talk: Talk) -> Any:
     if memory.report is not None:
         return memory
     from ahop.fitting.fit import fit
-    from ahop.linking.link import LEARNED_FROM
+    from ahop.operate.linking.link import LEARNED_FROM
 
     every = -(-len(asked) // LEARNED_FROM)
     return fit(memory, queries=asked.values[::every], similarity="auto", progress=talk.shows_bars)

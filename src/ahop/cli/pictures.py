@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ahop._optional import pyplot
+from ahop._core.optional import pyplot
 from ahop.cli.tables.writing import check_output, written
 
 ENDINGS = (".png", ".svg", ".pdf")

@@ -16,7 +16,7 @@ from ahop.cli.tables.writing import check_table, write_table
 from ahop.cli.talk import Talk
 
 if TYPE_CHECKING:
-    from ahop.recaller import Recall
+    from ahop.memory.recall import Recall
 
 # Queries that are answered under one step of the bar.
 BLOCK = 512
@@ -92,7 +92,7 @@ def _recalled(
             return found
     import torch
 
-    from ahop.recaller import in_kind_of, joined
+    from ahop.memory.recall import in_kind_of, joined
 
     parts = []
     starts = range(0, len(table), BLOCK)
@@ -128,10 +128,10 @@ def _decided(
     """What to do with each answer, and what that promises."""
     if precision is None:
         return None, None
-    from ahop.decisions import Policy
+    from ahop.memory.decisions import Policy
 
     if held_out is not None:
-        from ahop.policies import policy
+        from ahop.operate.policies import policy
 
         if not hasattr(asker, "labels"):
             raise RequestError("`--held-out` needs a memory, whose rows have names; a store has none.")
@@ -165,13 +165,13 @@ def _counted(answers: Answers) -> list[str]:
 
 
 def _check_groups(asker: Any, groups: list[str] | None, talk: Talk) -> None:
-    from ahop.memory import AssociativeMemory
+    from ahop.memory.memory import AssociativeMemory
 
     known = asker.model.group_names if isinstance(asker, AssociativeMemory) else ()
     if known and groups is None:
         talk.note(f"The memory knows {len(known)} groups: `--group COLUMN` says where each query comes from.")
     strange = sorted({each for each in groups or () if each not in set(known)})
     if strange:
-        from ahop._words import told
+        from ahop._core.words import told
 
         talk.note(f"Groups that the memory has not learned by themselves: {told(strange)}.")

@@ -11,8 +11,8 @@ from ahop.cli.talk import Talk
 from ahop.errors import FileFormatError
 
 if TYPE_CHECKING:
-    from ahop.memory import AssociativeMemory
-    from ahop.stores.store import Store
+    from ahop.memory.memory import AssociativeMemory
+    from ahop.scale.stores.store import Store
 
 # The column of a store that has the names of its patterns.
 LABEL = "label"
@@ -28,7 +28,7 @@ def load_memory(path: Path, talk: Talk) -> "AssociativeMemory":
         return load_store(path, talk).memory()
     _check_there(path)
     with talk.phase(f"loading {path.name}"):
-        from ahop.saving.load import load as read_memory
+        from ahop.memory.load import load as read_memory
 
         try:
             return read_memory(path)
@@ -46,14 +46,14 @@ def load_store(path: Path, talk: Talk) -> "Store":
     if "://" not in str(path):
         _check_there(path)
     with talk.phase(f"opening {path.name}"):
-        from ahop.stores.store import open_store
+        from ahop.scale.stores.store import open_store
 
         return open_store(path)
 
 
 def labels_of(memory: "AssociativeMemory | Store") -> dict[int, object] | None:
     """What the patterns are called, by their number; None if they have no names."""
-    from ahop.memory import AssociativeMemory
+    from ahop.memory.memory import AssociativeMemory
 
     if isinstance(memory, AssociativeMemory):
         return None if memory.labels is None else dict(enumerate(memory.labels.tolist()))
@@ -79,7 +79,7 @@ def read_queries(path: Path, memory: "AssociativeMemory | Store", talk: Talk, wa
 
 def shape_of(memory: "AssociativeMemory | Store") -> tuple[Sequence[str] | None, int]:
     """The names of the numbers in a row, if they have any, and how many there are."""
-    from ahop.memory import AssociativeMemory
+    from ahop.memory.memory import AssociativeMemory
 
     if isinstance(memory, AssociativeMemory):
         return memory.dimensions, memory.patterns.shape[1]

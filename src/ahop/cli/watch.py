@@ -48,7 +48,7 @@ def watch(
     wanted = Wanted.by(id, columns, ignore, group=group)
     table = read_queries(queries, asked, talk, wanted)
     then = None if reference is None else read_queries(reference, asked, talk, wanted)
-    from ahop.watching import watch as look
+    from ahop.operate.watching import watch as look
 
     with talk.phase("watching"):
         report = look(

@@ -9,11 +9,11 @@ from typing import Any, TypeVar, final, overload
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._checks import check_count
-from ahop._typing import Array, Entries, NotTensor, RowsLike
+from ahop._core.checks import check_count
+from ahop._core.typing import Array, Entries, NotTensor, RowsLike
 from ahop.client.client import Client
-from ahop.explanation import Explanation
-from ahop.recaller import Recall
+from ahop.memory.explanation import Explanation
+from ahop.memory.recall import Recall
 
 Result = TypeVar("Result")
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ahop._checks import as_group_names, as_queries, as_query, check_count
-from ahop._json import parse_json
-from ahop._labels import as_label, entries
-from ahop._typing import Array, Entries, NotTensor, Queries, RowsLike
+from ahop._core.checks import as_group_names, as_queries, as_query, check_count
+from ahop._core.json import parse_json
+from ahop._core.labels import as_label, entries
+from ahop._core.typing import Array, Entries, NotTensor, Queries, RowsLike
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnavailableError, UnsupportedError
-from ahop.explanation import Bar, Explanation
-from ahop.recaller import Recall, in_kind_of, joined
+from ahop.memory.explanation import Bar, Explanation
+from ahop.memory.recall import Recall, in_kind_of, joined
 
 LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 

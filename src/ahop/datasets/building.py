@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._optional import pandas
+from ahop._core.optional import pandas
 
 ROOMS, POINTS = 60, 16
 # What the phone does to a reading: an offset, noise, readings of something else, and readings that it does not hear.

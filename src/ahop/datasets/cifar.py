@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._checks import check_choice
+from ahop._core.checks import check_choice
 from ahop.datasets._finding import find
 from ahop.datasets._folders import Folder
 from ahop.datasets._sources import CIFAR10, CIFAR100

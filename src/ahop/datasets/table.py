@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from ahop._optional import pandas
+from ahop._core.optional import pandas
 
 
 @final

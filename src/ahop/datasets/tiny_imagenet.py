@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ahop._optional import pillow
+from ahop._core.optional import pillow
 from ahop.datasets._finding import find
 from ahop.datasets._folders import Folder
 from ahop.datasets._sources import TINY_IMAGENET

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Literal
 
-from ahop._checks import check_choice
+from ahop._core.checks import check_choice
 from ahop.datasets._delimited import parse_rows
 from ahop.datasets._finding import find
 from ahop.datasets._folders import Folder

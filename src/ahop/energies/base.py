@@ -2,8 +2,8 @@ r"""The base of all energies: $E(x) = Q(x) - \Psi^*(s)$."""
 
 from abc import ABC, abstractmethod
 
-from ahop._component import Component
-from ahop._typing import PerQuery, Queries, Scores
+from ahop._core.component import Component
+from ahop._core.typing import PerQuery, Queries, Scores
 from ahop.modulations.base import Modulation
 from ahop.separations.base import Separation
 

@@ -4,7 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._typing import PerQuery, Queries
+from ahop._core.typing import PerQuery, Queries
 from ahop.energies.base import Energy
 from ahop.modulations.base import Modulation
 

@@ -4,8 +4,8 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._missing import filled
-from ahop._typing import PerQuery, Queries
+from ahop._core.missing import filled
+from ahop._core.typing import PerQuery, Queries
 from ahop.energies.base import Energy
 from ahop.modulations.base import Modulation
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from ahop._blocks import blocks
-from ahop._missing import filled, observed
+from ahop._core.blocks import blocks
+from ahop._core.missing import filled, observed
 from ahop.estimators._neighborhood import (
     Neighbors,
     Twins,
@@ -19,7 +19,7 @@ from ahop.estimators._neighborhood import (
     nearest,
     shares_of_all,
 )
-from ahop.memory import AssociativeMemory
+from ahop.memory.memory import AssociativeMemory
 
 BLOCK_BYTES = 16 * 2**20
 # Neighbors that the first recall asks, from rows that have gaps themselves.

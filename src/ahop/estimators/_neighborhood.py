@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from ahop._missing import filled, observed
+from ahop._core.missing import filled, observed
 from ahop.estimators._rows import row_keys
 from ahop.separations.softmax import Softmax
 from ahop.similarities.euclidean import EuclideanSimilarity

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ahop.memory import AssociativeMemory
+from ahop.memory.memory import AssociativeMemory
 from ahop.separations.softmax import Softmax, below_top
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Generator, Tensor, nn
 
-from ahop._blocks import blocks
+from ahop._core.blocks import blocks
 
 # While it learns, a batch is compared with so many rows, drawn anew for each.
 DRAWN = 1024

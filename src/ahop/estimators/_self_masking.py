@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Generator, Tensor
 
-from ahop._missing import filled
+from ahop._core.missing import filled
 from ahop.estimators._imputation import Columns, Settings, recall, recall_rows
 from ahop.estimators._neighborhood import FAR_OUT, Neighbors
 

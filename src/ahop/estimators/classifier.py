@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Generator, Tensor
 from tqdm.auto import tqdm
 
-from ahop._blocks import blocks
-from ahop._checks import check_choice, check_count, check_kind, check_not_negative, check_positive
+from ahop._core.blocks import blocks
+from ahop._core.checks import check_choice, check_count, check_kind, check_not_negative, check_positive
 from ahop.errors import InvalidValueError, ShapeError
 from ahop.estimators._columns import CutColumns, StandardColumns, cut_columns, standard_columns
 from ahop.estimators._prototypes import SIMILARITIES, Committee, PrototypeNetwork

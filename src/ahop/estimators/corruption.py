@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from ahop._checks import as_group_names
-from ahop._typing import Array
+from ahop._core.checks import as_group_names
+from ahop._core.typing import Array
 from ahop.errors import InvalidValueError, ShapeError
 from ahop.estimators._posterior import log_posterior
 from ahop.estimators._rows import distinct_rows
 from ahop.estimators._threads import threads
 from ahop.estimators._validation import by_name, checked_rows, names_of, seed_from
 from ahop.fitting.fit import fit
-from ahop.memory import AssociativeMemory
+from ahop.memory.memory import AssociativeMemory
 
 
 class CorruptionModel(BaseEstimator):  # type: ignore[misc]

@@ -12,9 +12,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from ahop._blocks import blocks
-from ahop._checks import check_count, check_kind
-from ahop._optional import pyplot
+from ahop._core.blocks import blocks
+from ahop._core.checks import check_count, check_kind
+from ahop._core.optional import pyplot
 from ahop.errors import ShapeError
 from ahop.estimators._prototypes import Committee, PrototypeNetwork
 from ahop.estimators._row_memory import RowMemory

@@ -10,7 +10,7 @@ from sklearn.impute import MissingIndicator
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
-from ahop._checks import check_count
+from ahop._core.checks import check_count
 from ahop.estimators._imputation import recall_rows, refill_rows
 from ahop.estimators._self_masking import choose
 from ahop.estimators._standardization import Standardization

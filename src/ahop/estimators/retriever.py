@@ -13,16 +13,16 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor
 
-from ahop._blocks import blocks
-from ahop._checks import check_choice, check_count
-from ahop._tensors import lowest
+from ahop._core.blocks import blocks
+from ahop._core.checks import check_choice, check_count
+from ahop._core.tensors import lowest
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.estimators._posterior import log_posterior
 from ahop.estimators._threads import threads
 from ahop.estimators._validation import by_name, checked_rows, dense
 from ahop.fitting.fit import fit
-from ahop.memory import AssociativeMemory
-from ahop.recaller import Recall, labels_at
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.recall import Recall, labels_at
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
 from ahop.similarities.dot import DotSimilarity

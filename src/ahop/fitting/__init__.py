@@ -1,8 +1,8 @@
 """Learning from pairs: which similarity suits them, and the coefficients of one that is given."""
 
-from ahop.fitting.losses import separation_loss
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
+from ahop.fitting.solvers.losses import separation_loss
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 

@@ -8,28 +8,28 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ahop._checks import as_group_names, as_queries, check_kind
-from ahop._typing import RowsLike
+from ahop._core.checks import as_group_names, as_queries, check_kind
+from ahop._core.typing import RowsLike
 from ahop.errors import InvalidValueError, UnsupportedError
-from ahop.fitting.candidates import CANDIDATES
-from ahop.fitting.contrast import Halves
-from ahop.fitting.donors import offset_of, shifted
-from ahop.fitting.mixture import Form, MixtureFit, fit_mixture
-from ahop.fitting.origins import BEST, LEAST_SHARE, OriginProblem
+from ahop.fitting.choosing.candidates import CANDIDATES
+from ahop.fitting.choosing.unknown import detector_of
+from ahop.fitting.corruption.mixture import Form, MixtureFit, fit_mixture
+from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.threads import few_threads
-from ahop.fitting.training_set import TrainingSet
-from ahop.fitting.unknown import detector_of
-from ahop.fitting.unlabeled import CLEARLY, errors_ahead, halves_of
-from ahop.memory import AssociativeMemory
-from ahop.model import Model
-from ahop.ranking import Ranked, posterior_of
-from ahop.reference import Reference
-from ahop.report import AdaptReport, FitReport, Report
-from ahop.scoring import rank
+from ahop.fitting.unlabeled.contrast import Halves
+from ahop.fitting.unlabeled.donors import offset_of, shifted
+from ahop.fitting.unlabeled.learn import CLEARLY, errors_ahead, halves_of
+from ahop.fitting.unlabeled.origins import BEST, LEAST_SHARE, OriginProblem
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.model import Model
+from ahop.memory.ranking import Ranked, posterior_of
+from ahop.memory.reference import Reference
+from ahop.memory.report import AdaptReport, FitReport, Report
+from ahop.memory.scoring import rank
+from ahop.memory.unknown import UnknownDetector
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity
-from ahop.unknown import UnknownDetector
 from ahop.variants.mixture import MixtureVariant
 
 Learn: TypeAlias = Callable[[TrainingSet], Similarity]

@@ -11,18 +11,15 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ahop._checks import as_group_names, as_queries, check_choice, check_count
-from ahop._labels import numbers_of_entries
-from ahop._typing import Entries, RowsLike
+from ahop._core.checks import as_group_names, as_queries, check_choice, check_count
+from ahop._core.labels import numbers_of_entries
+from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt
-from ahop.fitting.candidates import CANDIDATES, Candidate, suitable
-from ahop.fitting.donors import check, scaled, shifted
-from ahop.fitting.groups import alignment_helps, learn_groups, numbered
-from ahop.fitting.pairs import PairSource
-from ahop.fitting.posterior import behind
-from ahop.fitting.repeats import Repeats
-from ahop.fitting.selection import (
+from ahop.fitting.choosing.candidates import CANDIDATES, Candidate, suitable
+from ahop.fitting.choosing.groups import alignment_helps, learn_groups, numbered
+from ahop.fitting.choosing.posterior import behind
+from ahop.fitting.choosing.selection import (
     TOLERATED,
     Choice,
     choose,
@@ -30,16 +27,19 @@ from ahop.fitting.selection import (
     training_set_of,
     wanted_candidates,
 )
+from ahop.fitting.pairs import PairSource
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
-from ahop.fitting.unlabeled import CLEARLY, PLAIN, TRIED, learn_unlabeled
-from ahop.memory import AssociativeMemory
-from ahop.model import Model
-from ahop.reference import Reference
-from ahop.report import LEAST_QUERIES, FitReport, RepeatsReport, Report, SolverReport, UnlabeledReport
+from ahop.fitting.unlabeled.donors import check, scaled, shifted
+from ahop.fitting.unlabeled.learn import CLEARLY, PLAIN, TRIED, learn_unlabeled
+from ahop.fitting.unlabeled.repeats import Repeats
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.model import Model
+from ahop.memory.reference import Reference
+from ahop.memory.report import LEAST_QUERIES, FitReport, RepeatsReport, Report, SolverReport, UnlabeledReport
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.similarities.isolated import IsolatedSimilarity

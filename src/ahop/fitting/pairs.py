@@ -5,11 +5,11 @@ from typing import Protocol, runtime_checkable
 
 from torch import Generator
 
-from ahop._checks import as_origins, as_queries, check_kind
-from ahop._labels import rows_named
-from ahop._typing import Entries, RowsLike
+from ahop._core.checks import as_origins, as_queries, check_kind
+from ahop._core.labels import rows_named
+from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
-from ahop.memory import AssociativeMemory
+from ahop.memory.memory import AssociativeMemory
 from ahop.variants.base import Pairs, Variant
 
 

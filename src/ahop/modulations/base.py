@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 
-from ahop._component import Component
-from ahop._typing import Patterns
+from ahop._core.component import Component
+from ahop._core.typing import Patterns
 
 
 class Modulation(Component, ABC):

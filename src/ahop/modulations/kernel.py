@@ -6,10 +6,10 @@ import torch
 from torch import nn
 from typing_extensions import override
 
-from ahop._checks import check_count
-from ahop._missing import holds_nan
-from ahop._tensors import all_finite, saturate
-from ahop._typing import Patterns
+from ahop._core.checks import check_count
+from ahop._core.missing import holds_nan
+from ahop._core.tensors import all_finite, saturate
+from ahop._core.typing import Patterns
 from ahop.errors import UnsupportedError
 from ahop.modulations.base import Modulation
 

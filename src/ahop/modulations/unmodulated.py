@@ -4,7 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._typing import Patterns
+from ahop._core.typing import Patterns
 from ahop.modulations.base import Modulation
 
 

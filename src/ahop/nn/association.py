@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
-from ahop._checks import check_kind, check_rate
-from ahop._missing import holds_nan
-from ahop._tensors import lowest, saturate
-from ahop._typing import Patterns, PerQuery, Queries, Scores, Weights
+from ahop._core.checks import check_kind, check_rate
+from ahop._core.missing import holds_nan
+from ahop._core.tensors import lowest, saturate
+from ahop._core.typing import Patterns, PerQuery, Queries, Scores, Weights
 from ahop.energies.free import FreeEnergy
 from ahop.energies.quadratic import QuadraticEnergy
 from ahop.errors import ShapeError

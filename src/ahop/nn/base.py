@@ -10,12 +10,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ahop._component import Component
-from ahop._json import parse_json
+from ahop._core.component import Component
+from ahop._core.json import parse_json
 from ahop.errors import FileFormatError
-from ahop.saving.archive import FORMAT, write_archive
-from ahop.saving.description import describe
-from ahop.saving.registry import COMPONENTS, FAILURES, build
+from ahop.memory.saving.archive import FORMAT, write_archive
+from ahop.memory.saving.description import describe
+from ahop.memory.saving.registry import COMPONENTS, FAILURES, build
 
 CONFIGURATION, TENSORS = "config.json", "model.safetensors"
 

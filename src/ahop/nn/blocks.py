@@ -4,7 +4,7 @@ from typing import final
 
 from torch import Tensor, nn
 
-from ahop._checks import check_choice, check_count, check_kind, check_rate
+from ahop._core.checks import check_choice, check_count, check_kind, check_rate
 from ahop.errors import ShapeError
 from ahop.nn.base import Layer
 from ahop.nn.hopfield import Hopfield

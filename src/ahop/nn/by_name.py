@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ahop._checks import check_choice
+from ahop._core.checks import check_choice
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.modulations.base import Modulation
 from ahop.modulations.kernel import KernelModulation

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ahop._checks import check_choice, check_positive
+from ahop._core.checks import check_choice, check_positive
 from ahop.errors import InvalidValueError, UnsupportedError
 
 # Where nobody sets a limit: far more than a state that comes to rest ever takes.

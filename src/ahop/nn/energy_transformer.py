@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ahop._checks import check_count, check_positive
+from ahop._core.checks import check_count, check_positive
 from ahop.errors import ShapeError
 from ahop.nn.base import Layer
 from ahop.nn.masks import mask_of

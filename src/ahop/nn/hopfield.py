@@ -7,7 +7,7 @@ from typing import TypedDict, final
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import check_count
+from ahop._core.checks import check_count
 from ahop.errors import ShapeError
 from ahop.modulations.base import Modulation
 from ahop.nn.association import Associated, Association

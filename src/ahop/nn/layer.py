@@ -5,8 +5,8 @@ from typing import Any, final
 from torch import Tensor
 from typing_extensions import Unpack
 
-from ahop._checks import as_patterns
-from ahop._typing import Array
+from ahop._core.checks import as_patterns
+from ahop._core.typing import Array
 from ahop.errors import ShapeError
 from ahop.nn.association import Associated
 from ahop.nn.base import Layer

@@ -6,8 +6,8 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from ahop._checks import check_positive
-from ahop._component import Component
+from ahop._core.checks import check_positive
+from ahop._core.component import Component
 from ahop.errors import ShapeError
 
 

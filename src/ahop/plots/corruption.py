@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._checks import check_kind
-from ahop._missing import observed
-from ahop._optional import pyplot
+from ahop._core.checks import check_kind
+from ahop._core.missing import observed
+from ahop._core.optional import pyplot
 from ahop.errors import UnsupportedError
-from ahop.memory import AssociativeMemory
-from ahop.report import FitReport
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.report import FitReport
 from ahop.similarities.base import DecomposableSimilarity
 
 STEPS = 81

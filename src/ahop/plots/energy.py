@@ -5,9 +5,9 @@ from typing import Any
 
 from torch import Tensor
 
-from ahop._checks import check_kind
-from ahop.dynamics.trajectory import Trajectory
+from ahop._core.checks import check_kind
 from ahop.errors import UnsupportedError
+from ahop.paper.dynamics.trajectory import Trajectory
 from ahop.plots.style import BLUE, RED, new_axes
 
 

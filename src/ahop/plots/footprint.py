@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._checks import check_kind
-from ahop._typing import RowsLike
-from ahop.memory import AssociativeMemory
+from ahop._core.checks import check_kind
+from ahop._core.typing import RowsLike
+from ahop.memory.memory import AssociativeMemory
 from ahop.plots.style import BLUE, GRAY, ORANGE, new_axes
 from ahop.similarities.base import DecomposableSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ahop._checks import check_count
-from ahop._typing import Entries, RowsLike
-from ahop.decisions import Share, share_of
+from ahop._core.checks import check_count
+from ahop._core.typing import Entries, RowsLike
 from ahop.fitting.fit import fit
+from ahop.memory.decisions import Share, share_of
+from ahop.operate.policies import HeldOut
 from ahop.plots.style import BLUE, new_axes
-from ahop.policies import HeldOut
 
 COUNTS = (10, 20, 50, 100, 200)
 

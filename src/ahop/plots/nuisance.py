@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._checks import check_count, check_kind
-from ahop._optional import pyplot
+from ahop._core.checks import check_count, check_kind
+from ahop._core.optional import pyplot
 from ahop.errors import UnsupportedError
-from ahop.likelihood import LikelihoodSimilarity
-from ahop.memory import AssociativeMemory
+from ahop.memory.likelihood import LikelihoodSimilarity
+from ahop.memory.memory import AssociativeMemory
 from ahop.plots.style import BLACK, BLUE, GRAY, ORANGE, new_axes
 from ahop.variants.nuisance import NuisanceVariant
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ahop._checks import check_kind
+from ahop._core.checks import check_kind
 from ahop.errors import UnsupportedError
+from ahop.memory.report import FitReport, Member, Trial
 from ahop.plots.style import BLACK, BLUE, GRAY, new_axes
-from ahop.report import FitReport, Member, Trial
 
 
 @dataclass(frozen=True)

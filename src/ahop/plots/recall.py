@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ahop._checks import check_kind
+from ahop._core.checks import check_kind
+from ahop.memory.recall import Recall
 from ahop.plots.style import BLUE, GRAY, new_axes
-from ahop.recaller import Recall
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from ahop._checks import check_count
-from ahop._typing import Entries, RowsLike
-from ahop.decisions import Share, share_of
+from ahop._core.checks import check_count
+from ahop._core.typing import Entries, RowsLike
+from ahop.memory.decisions import Share, share_of
+from ahop.memory.recall import Recaller
+from ahop.operate.policies import HeldOut
 from ahop.plots.style import BLUE, GRAY, new_axes
-from ahop.policies import HeldOut
-from ahop.recaller import Recaller
 from ahop.variants.base import Pairs
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ahop._optional import pyplot
+from ahop._core.optional import pyplot
 
 BLUE, ORANGE, RED, GRAY, BLACK = "#1b5e8c", "#c8702a", "#b3423a", "#9aa5b5", "#222222"
 

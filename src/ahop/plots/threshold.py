@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from ahop._checks import check_count, check_kind
-from ahop._optional import pyplot
-from ahop._typing import Entries, RowsLike
-from ahop.decisions import Policy, Share, bounds_of
+from ahop._core.checks import check_count, check_kind
+from ahop._core.optional import pyplot
+from ahop._core.typing import Entries, RowsLike
 from ahop.errors import UnsupportedError
-from ahop.policies import HeldOut
-from ahop.recaller import Recaller
+from ahop.memory.decisions import Policy, Share, bounds_of
+from ahop.memory.recall import Recaller
+from ahop.operate.policies import HeldOut
 from ahop.variants.base import Pairs
 
 MEASURED, ACCEPTED, CHOSEN, PROMISED = "#1b5e8c", "#c8702a", "#222222", "#b3423a"

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ahop._checks import check_count, check_kind
-from ahop._optional import pyplot
-from ahop.drift import Drift
-from ahop.watching import WatchReport
+from ahop._core.checks import check_count, check_kind
+from ahop._core.optional import pyplot
+from ahop.operate.drift import Drift
+from ahop.operate.watching import WatchReport
 
 MOVED, QUIET, LINE = "#b3423a", "#9aa5b5", "#3a4a63"
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ahop._checks import check_count, check_kind
-from ahop._optional import pyplot
-from ahop.explanation import Bar, Explanation
+from ahop._core.checks import check_count, check_kind
+from ahop._core.optional import pyplot
+from ahop.memory.explanation import Bar, Explanation
 
 FOR, AGAINST, TOTAL = "#2a7f62", "#b3423a", "#3a4a63"
 

@@ -4,7 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._typing import PerQuery, Scores, Weights
+from ahop._core.typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 
 

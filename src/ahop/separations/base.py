@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._component import Component
-from ahop._typing import PerQuery, Scores, Weights
+from ahop._core.component import Component
+from ahop._core.typing import PerQuery, Scores, Weights
 from ahop.errors import UnsupportedError
 
 

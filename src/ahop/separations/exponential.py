@@ -6,8 +6,8 @@ from typing import final
 import torch
 from typing_extensions import override
 
-from ahop._tensors import saturate
-from ahop._typing import PerQuery, Scores, Weights
+from ahop._core.tensors import saturate
+from ahop._core.typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 
 

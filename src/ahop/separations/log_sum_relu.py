@@ -5,9 +5,9 @@ from typing import final
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_positive
-from ahop._tensors import saturate
-from ahop._typing import PerQuery, Scores, Weights
+from ahop._core.checks import check_positive
+from ahop._core.tensors import saturate
+from ahop._core.typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation, with_gradient
 from ahop.separations.softmax import sharpened
 

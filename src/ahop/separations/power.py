@@ -4,9 +4,9 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._checks import check_count
-from ahop._tensors import lowest, saturate
-from ahop._typing import PerQuery, Scores, Weights
+from ahop._core.checks import check_count
+from ahop._core.tensors import lowest, saturate
+from ahop._core.typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 
 

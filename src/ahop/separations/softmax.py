@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_positive, check_rate
-from ahop._tensors import lowest, saturate
-from ahop._typing import PerQuery, Scores, Weights
+from ahop._core.checks import check_positive, check_rate
+from ahop._core.tensors import lowest, saturate
+from ahop._core.typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation
 
 

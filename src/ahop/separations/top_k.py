@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_count, check_positive
-from ahop._typing import PerQuery, Scores, Weights
+from ahop._core.checks import check_count, check_positive
+from ahop._core.typing import PerQuery, Scores, Weights
 from ahop.separations.base import Separation, with_gradient
 from ahop.separations.softmax import below_top, sharpened, soft_maximum
 

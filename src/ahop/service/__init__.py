@@ -14,10 +14,10 @@ except ImportError as error:
         "This needs fastapi, uvicorn and prometheus-client. `pip install 'ahop[serve]'`."
     ) from error
 
-from ahop.service.app import create_app
-from ahop.service.collection import Collection
+from ahop.service.collections.collection import Collection
+from ahop.service.http.app import create_app
+from ahop.service.http.server import run
 from ahop.service.keys import Key, read_keys
 from ahop.service.options import Limits, Options
-from ahop.service.server import run
 
 __all__ = ["Collection", "Key", "Limits", "Options", "create_app", "read_keys", "run"]

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from ahop.errors import AhopError
+from ahop.service.http.server import keys_of, run
 from ahop.service.options import Options
-from ahop.service.server import keys_of, run
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from ahop._json import parse_json
+from ahop._core.json import parse_json
 from ahop.errors import FileFormatError, InvalidValueError
 
 # A shorter secret could be guessed. Longer ones are not stretched: they are drawn by a machine, not by a person.

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._json import parse_json
-from ahop.decisions import Policy
+from ahop._core.json import parse_json
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
+from ahop.memory.decisions import Policy
 from ahop.service.options import Limits
 
 NUMBERS = frozenset({int, float, type(None)})

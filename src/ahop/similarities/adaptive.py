@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from ahop._checks import check_count, check_kind
-from ahop._tensors import block_diagonal
-from ahop._typing import Coefficients, Features, Patterns, Queries, Scores
+from ahop._core.checks import check_count, check_kind
+from ahop._core.tensors import block_diagonal
+from ahop._core.typing import Coefficients, Features, Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
 from ahop.similarities.contributions import Contributions

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from ahop._blocks import blocks
-from ahop._checks import check_count
-from ahop._missing import observed
-from ahop._tensors import block_diagonal
-from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
-from ahop.kernels.likelihoods import serves_tables, table_scores
-from ahop.missingness import Missingness
+from ahop._core.blocks import blocks
+from ahop._core.checks import check_count
+from ahop._core.kernels.likelihoods import serves_tables, table_scores
+from ahop._core.missing import observed
+from ahop._core.missingness import Missingness
+from ahop._core.tensors import block_diagonal
+from ahop._core.typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, over_leading_axes
 
 

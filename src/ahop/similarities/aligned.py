@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_count
-from ahop._typing import Patterns, Queries, Scores
+from ahop._core.checks import check_count
+from ahop._core.typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
 from ahop.similarities.wrapped import WrappedSimilarity

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._blocks import CACHE_BYTES, pair_blocks
-from ahop._component import Component
-from ahop._derived import have_gaps
-from ahop._missing import filled, holds_nan, observed
-from ahop._overlap import shared_dimensions
-from ahop._tensors import all_finite, lowest, saturate
-from ahop._typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
+from ahop._core.blocks import CACHE_BYTES, pair_blocks
+from ahop._core.component import Component
+from ahop._core.derived import have_gaps
+from ahop._core.missing import filled, holds_nan, observed
+from ahop._core.overlap import shared_dimensions
+from ahop._core.tensors import all_finite, lowest, saturate
+from ahop._core.typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
 from ahop.errors import UnsupportedError
 from ahop.similarities.contributions import Contributions
 

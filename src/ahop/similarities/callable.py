@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._tensors import all_finite, saturate
-from ahop._typing import Array, Patterns, Queries, Scores
+from ahop._core.tensors import all_finite, saturate
+from ahop._core.typing import Array, Patterns, Queries, Scores
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.similarities.base import Similarity, over_leading_axes
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ahop._typing import PerDimension, Scores
+from ahop._core.typing import PerDimension, Scores
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from torch import Tensor
 from torch.nn import Module
 from typing_extensions import override
 
-from ahop._derived import derived
-from ahop._missing import about_mean, filled, observed
-from ahop._overlap import over_observed
-from ahop._tensors import of_largest_one, of_unit_length
-from ahop._typing import Patterns, Queries, Scores
+from ahop._core.derived import derived
+from ahop._core.missing import about_mean, filled, observed
+from ahop._core.overlap import over_observed
+from ahop._core.tensors import of_largest_one, of_unit_length
+from ahop._core.typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 from ahop.similarities.cosine import over_root, with_squares
 

@@ -6,11 +6,11 @@ from torch import Tensor
 from torch.nn import Module
 from typing_extensions import override
 
-from ahop._derived import derived
-from ahop._missing import filled, observed
-from ahop._overlap import over_observed
-from ahop._tensors import few_columns, of_largest_one, of_unit_length
-from ahop._typing import Patterns, Queries, Scores
+from ahop._core.derived import derived
+from ahop._core.missing import filled, observed
+from ahop._core.overlap import over_observed
+from ahop._core.tensors import few_columns, of_largest_one, of_unit_length
+from ahop._core.typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 
 # Who makes something of stored patterns for queries with gaps.

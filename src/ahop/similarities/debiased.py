@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_count, check_kind
-from ahop._typing import Patterns, PerDimension, Queries, Scores
+from ahop._core.checks import check_count, check_kind
+from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
 

@@ -4,9 +4,9 @@ from typing import final
 
 from typing_extensions import override
 
-from ahop._missing import filled
-from ahop._overlap import extrapolation
-from ahop._typing import Patterns, PerDimension, Queries, Scores
+from ahop._core.missing import filled
+from ahop._core.overlap import extrapolation
+from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
 

@@ -6,11 +6,11 @@ from torch import Tensor
 from torch.nn import Module
 from typing_extensions import override
 
-from ahop._derived import derived
-from ahop._missing import about_center, filled, observed
-from ahop._overlap import extrapolation, over_observed
-from ahop._tensors import centered
-from ahop._typing import Patterns, PerDimension, Queries, Scores
+from ahop._core.derived import derived
+from ahop._core.missing import about_center, filled, observed
+from ahop._core.overlap import extrapolation, over_observed
+from ahop._core.tensors import centered
+from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
 # Who makes something of stored patterns for queries with gaps.

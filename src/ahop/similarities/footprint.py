@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from ahop._checks import check_count, check_kind
-from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores, Vector
-from ahop.kernels.footprints import footprint_scores, serves
-from ahop.kernels.ranked import ranked_scores
-from ahop.kernels.sorting import sort_ascending_
+from ahop._core.checks import check_count, check_kind
+from ahop._core.kernels.footprints import footprint_scores, serves
+from ahop._core.kernels.ranked import ranked_scores
+from ahop._core.kernels.sorting import sort_ascending_
+from ahop._core.typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores, Vector
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
 from ahop.similarities.contributions import Contributions
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from ahop._checks import check_count
-from ahop._typing import Indices, Patterns, Queries, Scores
+from ahop._core.checks import check_count
+from ahop._core.kernels.ranked import ranked_scores
+from ahop._core.typing import Indices, Patterns, Queries, Scores
 from ahop.errors import ShapeError
-from ahop.kernels.ranked import ranked_scores
 from ahop.similarities.adaptive import check_bases
 from ahop.similarities.base import DecomposableSimilarity, Similarity
 from ahop.similarities.contributions import Contributions

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._derived import derived
-from ahop._missing import about_center, filled, observed
-from ahop._overlap import extrapolation, over_gaps
-from ahop._typing import Patterns, PerDimension, Queries, Scores
+from ahop._core.derived import derived
+from ahop._core.missing import about_center, filled, observed
+from ahop._core.overlap import extrapolation, over_gaps
+from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
 

@@ -5,7 +5,7 @@ from typing import final
 import torch
 from typing_extensions import override
 
-from ahop._typing import Patterns, PerDimension, Queries, Scores
+from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
 

@@ -5,7 +5,7 @@ With `Argmax` they make the retrieval of [thm:ret-dyn] correct for every query; 
 
 import torch
 
-from ahop._typing import Vector
+from ahop._core.typing import Vector
 from ahop.similarities.match import MatchSimilarity
 from ahop.similarities.unified import UnifiedSimilarity
 

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from ahop._checks import check_kind
-from ahop._tensors import lowest, saturate
-from ahop._typing import Indices, Patterns, Queries, Scores
+from ahop._core.checks import check_kind
+from ahop._core.tensors import lowest, saturate
+from ahop._core.typing import Indices, Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions

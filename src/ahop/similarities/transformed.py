@@ -5,9 +5,9 @@ from typing import final
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_kind
-from ahop._derived import derived
-from ahop._typing import Patterns, Queries, Scores
+from ahop._core.checks import check_kind
+from ahop._core.derived import derived
+from ahop._core.typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
 from ahop.similarities.wrapped import WrappedSimilarity

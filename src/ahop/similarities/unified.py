@@ -7,12 +7,12 @@ from torch import Tensor, nn
 from torch.nn import Module
 from typing_extensions import override
 
-from ahop._checks import check_count
-from ahop._derived import derived
-from ahop._missing import filled, holds_nan, observed
-from ahop._overlap import extrapolation, over_observed
-from ahop._tensors import block_diagonal, centered
-from ahop._typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
+from ahop._core.checks import check_count
+from ahop._core.derived import derived
+from ahop._core.missing import filled, holds_nan, observed
+from ahop._core.overlap import extrapolation, over_observed
+from ahop._core.tensors import block_diagonal, centered
+from ahop._core.typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
 from ahop.similarities.euclidean import centered_squares
 

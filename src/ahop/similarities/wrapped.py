@@ -5,8 +5,8 @@ from abc import abstractmethod
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_kind
-from ahop._typing import Indices
+from ahop._core.checks import check_kind
+from ahop._core.typing import Indices
 from ahop.similarities.base import Similarity
 
 

@@ -1,10 +1,24 @@
-"""What is done to a row before it is compared."""
+"""Rows before they are compared: transforms inside a similarity, visits into one row, spectra onto one grid."""
 
 from ahop.transforms.base import Transform
 from ahop.transforms.difference import DifferenceTransform
+from ahop.transforms.grids import common_grid, resample
 from ahop.transforms.log import LogTransform
 from ahop.transforms.power import PowerTransform
 from ahop.transforms.rank import RankTransform
-from ahop.transforms.snv import SNVTransform
+from ahop.transforms.snv import SNVTransform, snv
+from ahop.transforms.visits import PooledVisits, pool_visits
 
-__all__ = ["DifferenceTransform", "LogTransform", "PowerTransform", "RankTransform", "SNVTransform", "Transform"]
+__all__ = [
+    "DifferenceTransform",
+    "LogTransform",
+    "PooledVisits",
+    "PowerTransform",
+    "RankTransform",
+    "SNVTransform",
+    "Transform",
+    "common_grid",
+    "pool_visits",
+    "resample",
+    "snv",
+]

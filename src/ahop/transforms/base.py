@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
-from ahop._component import Component
+from ahop._core.component import Component
 
 
 class Transform(Component, ABC):

@@ -5,8 +5,8 @@ from typing import final
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._checks import check_positive
-from ahop._tensors import saturate
+from ahop._core.checks import check_positive
+from ahop._core.tensors import saturate
 from ahop.errors import InvalidValueError
 from ahop.transforms.base import Transform
 

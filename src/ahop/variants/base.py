@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from ahop._checks import check_count
-from ahop._component import Component
-from ahop._typing import Origins, Patterns, PerDimension, PerPattern, Queries, Scores
+from ahop._core.checks import check_count
+from ahop._core.component import Component
+from ahop._core.typing import Origins, Patterns, PerDimension, PerPattern, Queries, Scores
 from ahop.errors import InvalidValueError, ShapeError, UnsupportedError
 
 

@@ -6,8 +6,8 @@ import torch
 from torch import Generator, Tensor
 from typing_extensions import override
 
-from ahop._checks import check_not_negative
-from ahop._typing import Patterns, Queries, Scores
+from ahop._core.checks import check_not_negative
+from ahop._core.typing import Patterns, Queries, Scores
 from ahop.variants.base import Variant, as_parameter, as_plain
 
 

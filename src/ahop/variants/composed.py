@@ -7,8 +7,8 @@ import torch
 from torch import Generator, nn
 from typing_extensions import override
 
-from ahop._checks import check_kind
-from ahop._typing import Patterns, Queries, Scores
+from ahop._core.checks import check_kind
+from ahop._core.typing import Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.variants.base import Variant
 from ahop.variants.biased import BiasedVariant

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 from typing_extensions import override
 
-from ahop._checks import check_count
-from ahop._component import Component
+from ahop._core.checks import check_count
+from ahop._core.component import Component
 
 # What keeps a step that no sample fell into possible: as if so many more had been spread over all.
 PSEUDO_COUNT = 2.0

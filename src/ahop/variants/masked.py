@@ -7,9 +7,9 @@ import torch
 from torch import Generator
 from typing_extensions import override
 
-from ahop._blocks import blocks
-from ahop._checks import check_rate
-from ahop._typing import Patterns, Queries, Scores
+from ahop._core.blocks import blocks
+from ahop._core.checks import check_rate
+from ahop._core.typing import Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.variants.base import Variant
 

@@ -8,10 +8,10 @@ from torch import Generator, Tensor
 from torch.nn.functional import softplus
 from typing_extensions import override
 
-from ahop._blocks import CACHE_BYTES, blocks
-from ahop._checks import check_choice, check_not_negative, check_rate
-from ahop._typing import Patterns, Queries, Scores, Vector
-from ahop.kernels.sorting import sort_ascending_
+from ahop._core.blocks import CACHE_BYTES, blocks
+from ahop._core.checks import check_choice, check_not_negative, check_rate
+from ahop._core.kernels.sorting import sort_ascending_
+from ahop._core.typing import Patterns, Queries, Scores, Vector
 from ahop.variants.base import Variant
 
 LEAST_STD = 1e-5

@@ -8,18 +8,18 @@ from torch import Generator, Tensor
 from torch.nn.functional import softplus
 from typing_extensions import override
 
-from ahop._blocks import pair_blocks
-from ahop._checks import check_count
-from ahop._missing import filled, observed
-from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
-from ahop.kernels.likelihoods import (
+from ahop._core.blocks import pair_blocks
+from ahop._core.checks import check_count
+from ahop._core.kernels.likelihoods import (
     mixture_marginals,
     mixture_scores,
     paired_mixture_scores,
     serves_marginals,
     serves_mixture,
 )
-from ahop.missingness import Missingness
+from ahop._core.missing import filled, observed
+from ahop._core.missingness import Missingness
+from ahop._core.typing import Patterns, PerDimension, PerQuery, Queries, Scores
 from ahop.variants.base import FactorizedVariant
 from ahop.variants.density import StepDensity
 

@@ -7,8 +7,8 @@ import torch
 from torch import Generator, Tensor
 from typing_extensions import override
 
-from ahop._tensors import centered
-from ahop._typing import Patterns, Queries, Scores
+from ahop._core.tensors import centered
+from ahop._core.typing import Patterns, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.variants.base import Variant, as_parameter, as_plain
 

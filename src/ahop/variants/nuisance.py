@@ -7,10 +7,10 @@ import torch
 from torch import Generator, Tensor
 from typing_extensions import override
 
-from ahop._blocks import blocks
-from ahop._checks import check_count
-from ahop._tensors import saturate
-from ahop._typing import Patterns, PerDimension, PerQuery, Queries, Scores
+from ahop._core.blocks import blocks
+from ahop._core.checks import check_count
+from ahop._core.tensors import saturate
+from ahop._core.typing import Patterns, PerDimension, PerQuery, Queries, Scores
 from ahop.errors import ShapeError
 from ahop.variants.base import Variant
 

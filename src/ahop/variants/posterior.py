@@ -2,7 +2,7 @@
 
 import torch
 
-from ahop._typing import Patterns, PerPattern, Queries, Scores
+from ahop._core.typing import Patterns, PerPattern, Queries, Scores
 from ahop.errors import UnsupportedError
 from ahop.variants.base import Variant
 

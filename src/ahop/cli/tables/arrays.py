@@ -8,7 +8,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._free_memory import check_free_memory
+from ahop._core.free_memory import check_free_memory
 from ahop.cli.tables.columns import Column, Sheet
 from ahop.errors import FileFormatError
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._free_memory import check_free_memory
-from ahop._optional import arrow_files
+from ahop._core.free_memory import check_free_memory
+from ahop._core.optional import arrow_files
 from ahop.cli.tables.columns import Column, Sheet, check_names
 from ahop.errors import FileFormatError
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._words import told
+from ahop._core.words import told
 from ahop.cli.running import RequestError
 from ahop.cli.tables.columns import Column, Sheet
 from ahop.cli.tables.reading import read_sheet

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._free_memory import check_free_memory
+from ahop._core.free_memory import check_free_memory
 from ahop.cli.tables.columns import Column, Sheet, check_names
 from ahop.errors import FileFormatError
 

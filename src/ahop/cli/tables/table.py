@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ahop._words import told
+from ahop._core.words import told
 
 Name = str | int
 # What eight bytes hold; larger numbers are words.

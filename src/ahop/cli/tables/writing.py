@@ -9,8 +9,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from ahop._files import replacing
-from ahop._optional import arrow_files
+from ahop._core.files import replacing
+from ahop._core.optional import arrow_files
 from ahop.cli.running import RequestError
 from ahop.cli.talk import plain
 

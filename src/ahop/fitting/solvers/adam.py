@@ -6,12 +6,12 @@ from typing import final
 import torch
 from tqdm.auto import tqdm
 
-from ahop._checks import check_count, check_positive
+from ahop._core.checks import check_count, check_positive
 from ahop.errors import InvalidTypeError
-from ahop.fitting.losses import fenchel_young_loss
 from ahop.fitting.pairs import PairSource
-from ahop.memory import AssociativeMemory
-from ahop.report import SolverReport
+from ahop.fitting.solvers.losses import fenchel_young_loss
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.report import SolverReport
 
 
 @final

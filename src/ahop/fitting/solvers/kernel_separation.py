@@ -6,12 +6,12 @@ from typing import final
 import torch
 from tqdm.auto import tqdm
 
-from ahop._checks import check_count, check_positive
+from ahop._core.checks import check_count, check_positive
 from ahop.errors import InvalidTypeError, InvalidValueError
-from ahop.fitting.losses import separation_loss
-from ahop.memory import AssociativeMemory
+from ahop.fitting.solvers.losses import separation_loss
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.report import SolverReport
 from ahop.modulations.kernel import KernelModulation
-from ahop.report import SolverReport
 
 
 @final

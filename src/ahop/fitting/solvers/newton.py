@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ahop._blocks import blocks
-from ahop._checks import check_count, check_not_negative, check_positive
-from ahop._missing import holds_nan
-from ahop._typing import Scores
+from ahop._core.blocks import blocks
+from ahop._core.checks import check_count, check_not_negative, check_positive
+from ahop._core.missing import holds_nan
+from ahop._core.typing import Scores
 from ahop.errors import InvalidTypeError, InvalidValueError
-from ahop.fitting.losses import fenchel_young_loss
 from ahop.fitting.pairs import Source
 from ahop.fitting.solvers.cone import Cone
-from ahop.memory import AssociativeMemory
-from ahop.report import SolverReport
+from ahop.fitting.solvers.losses import fenchel_young_loss
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.report import SolverReport
 from ahop.separations.base import Separation
 from ahop.similarities.base import LinearSimilarity
 from ahop.variants.base import Pairs

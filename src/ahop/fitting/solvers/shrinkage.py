@@ -9,13 +9,13 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from tqdm.auto import tqdm
 
-from ahop._checks import check_count, check_positive
+from ahop._core.checks import check_count, check_positive
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.pairs import GivenPairs, Source
 from ahop.fitting.solvers.newton import ConvexSolver
-from ahop.memory import AssociativeMemory
-from ahop.report import SolverReport
-from ahop.scoring import with_prior
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.report import SolverReport
+from ahop.memory.scoring import with_prior
 from ahop.separations.softmax import Softmax
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.footprint import subspace_weights_of

@@ -1,0 +1,1 @@
+"""Shared by all rooms: errors of users, tensors, frames, files, locks; compiled kernels."""

@@ -1,0 +1,139 @@
+"""Column names, labels and numbers of pandas and polars frames. Neither package is imported."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ahop._core.words import told
+from ahop.errors import InvalidTypeError, InvalidValueError
+
+NUMBERS = "fiub"
+
+
+def is_frame(value: object) -> bool:
+    return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "get_columns"))
+
+
+def names_of(frame: object, name: str = "patterns") -> tuple[str, ...] | None:
+    """The names of a frame's columns; None if it is no frame, or its columns are but counted: 0, 1, 2."""
+    if not is_frame(frame):
+        return None
+    given = list(frame.columns)  # type: ignore[attr-defined]
+    if given == list(range(len(given))):
+        return None
+    names = tuple(str(each) for each in given)
+    if len(set(names)) != len(names):
+        twice = [each for each in dict.fromkeys(names) if names.count(each) > 1]
+        raise InvalidValueError(f"`{name}` must have columns of different names; got {told(twice)} more than once.")
+    return names
+
+
+def as_names(given: Any, count: int) -> tuple[str, ...] | None:
+    """The names of so many dimensions as a file has them, if it has any."""
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise InvalidValueError("the names of the dimensions must be words.")
+    if len(given) != count or len(set(given)) != count:
+        raise InvalidValueError(f"the names of the dimensions must be {count}, all different.")
+    return tuple(given)
+
+
+def index_of(frame: object) -> list[Any] | None:
+    """The index of a frame of pandas; None if it but counts the rows, or there is none, as in polars."""
+    if not is_frame(frame) or not hasattr(frame, "iloc"):
+        return None
+    index: list[Any] = frame.index.tolist()  # type: ignore[attr-defined]
+    return None if index == list(range(len(index))) else index
+
+
+def numbers_of(frame: Any, name: str, dimensions: Sequence[str] | None = None) -> NDArray[Any]:
+    """The numbers of a frame, (b, d); NaN where there is none.
+
+    With `dimensions` the columns are put into this order: those that the frame has not got were not observed.
+    """
+    names = names_of(frame, name)
+    if names is None or dimensions is None:
+        return _table(frame, name, names, list(range(len(frame.columns))))
+    unknown = [each for each in names if each not in set(dimensions)]
+    if unknown:
+        raise InvalidValueError(
+            f"`{name}` has columns that the stored patterns have not got: {told(unknown)}. Leave them out by "
+            f"`{name}.drop(columns=[...])`, or rename them to one of {told(list(dimensions))}."
+        )
+    place = {each: where for where, each in enumerate(names)}
+    return _table(frame, name, names, [place.get(each) for each in dimensions])
+
+
+def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:
+    """Other rows under the same names; with this index, if frames of this kind have one."""
+    if not hasattr(frame, "iloc"):
+        return type(frame)(dict(zip(frame.columns, values.T, strict=True)))
+    return type(frame)(values, index=index, columns=frame.columns)
+
+
+def is_column(value: object) -> bool:
+    """Whether it is a column of a frame, a series."""
+    return not is_frame(value) and hasattr(value, "dtype") and (hasattr(value, "iloc") or hasattr(value, "cast"))
+
+
+def numbers_of_column(column: Any, name: str) -> NDArray[Any]:
+    """The numbers of one column, (n,); NaN where there is none."""
+    if _is_words(column):
+        raise InvalidTypeError(f"`{name}` must hold numbers; got a column of {column.dtype}.")
+    return _numbers(column)
+
+
+def _table(frame: Any, name: str, names: Sequence[str] | None, places: Sequence[int | None]) -> NDArray[Any]:
+    columns = [None if place is None else _column(frame, place) for place in places]
+    words = [place for place, column in zip(places, columns, strict=True) if column is not None and _is_words(column)]
+    if words:
+        found = told([str(place) if names is None else names[place] for place in words if place is not None])
+        raise InvalidTypeError(
+            f"`{name}` must hold numbers; the columns {found} do not. Leave them out, or make numbers of them; "
+            f"a column that names the rows becomes `labels=`."
+        )
+    is_wide = torch.get_default_dtype() == torch.float64 or any(_is_double(each) for each in columns)
+    values = np.full((len(frame), len(places)), np.nan, dtype=np.float64 if is_wide else np.float32)
+    for where, column in enumerate(columns):
+        if column is not None:
+            values[:, where] = _numbers(column)
+    return values
+
+
+def _column(frame: Any, place: int) -> Any:
+    return frame.iloc[:, place] if hasattr(frame, "iloc") else frame.to_series(place)
+
+
+def _is_double(column: Any) -> bool:
+    return column is not None and str(column.dtype).lower().startswith(("float64", "double"))
+
+
+def _is_words(column: Any) -> bool:
+    """Whether a column holds something else than numbers and gaps."""
+    if hasattr(column, "iloc"):
+        if getattr(column.dtype, "kind", "O") in NUMBERS:
+            return False
+    elif column.dtype.is_numeric():
+        return False
+    if str(column.dtype) not in ("object", "Object", "Boolean", "Null"):
+        return True
+    known = (bool, int, float, np.number, np.bool_)
+    return not all(isinstance(each, known) or _is_gap(each) for each in column.to_list())
+
+
+def _is_gap(value: object) -> bool:
+    return value is None or type(value).__name__ == "NAType"
+
+
+def _numbers(column: Any) -> NDArray[Any]:
+    if hasattr(column, "iloc") and str(column.dtype) != "object":
+        found: NDArray[Any] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif str(column.dtype) in ("object", "Object"):
+        found = np.array([np.nan if _is_gap(each) else float(each) for each in column.to_list()], dtype=np.float64)
+    else:
+        found = column.cast(float).to_numpy()
+    return found

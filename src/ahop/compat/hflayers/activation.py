@@ -1,5 +1,0 @@
-"""`hflayers.activation`: the core of an association. There is another here, so each name says where to go."""
-
-from ahop.compat._elsewhere import elsewhere
-
-__getattr__ = elsewhere("hflayers.activation")

@@ -1,5 +1,0 @@
-"""`hflayers.functional`: the formulas behind the layers. There is another here, so each name says where to go."""
-
-from ahop.compat._elsewhere import elsewhere
-
-__getattr__ = elsewhere("hflayers.functional")

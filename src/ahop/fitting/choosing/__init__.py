@@ -1,0 +1,1 @@
+"""Choice among similarities, and calibration."""

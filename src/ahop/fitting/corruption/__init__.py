@@ -1,0 +1,1 @@
+"""Estimates of how queries are corrupted."""

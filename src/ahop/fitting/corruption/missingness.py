@@ -1,0 +1,93 @@
+"""Fit informative missingness: does a missing value say something about the origin?"""
+
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from ahop._core.missing import quantiles
+from ahop._core.missingness import Missingness
+
+# As if each dimension had shown half a gap and half a value more.
+PSEUDO_COUNT = 0.5
+# Between-level spread of the log-odds, in units of its error, below which gaps are taken to say nothing.
+CLEAR = 2.0
+
+
+def fit_missingness(missingness: Missingness, originals: Tensor, copies: Tensor, weights: Tensor) -> None:
+    """Rates of each dimension, and how far each level of the stored value moves them, drawn towards not at all."""
+    Gaps(originals, copies, missingness.levels).fit(missingness, weights)
+
+
+@final
+class Gaps:
+    """Where the copies (m, d) of some pairs have gaps, and the level of the stored value there.
+
+    What does not depend on the weights of the pairs is counted once.
+    """
+
+    def __init__(self, originals: Tensor, copies: Tensor, levels: int = 8) -> None:
+        self.missing = torch.isnan(copies)
+        self.any = bool(self.missing.any())
+        self._gaps = self.missing.double()
+        inner = torch.arange(1, levels, dtype=torch.float64) / levels
+        self.edges = quantiles(originals, inner)
+        if not self.any:
+            return
+        found = Missingness(copies.shape[1], levels).to(originals.dtype)
+        found.edges = self.edges.to(originals.dtype)
+        self.level = found.level(originals)
+        # Each dimension has its levels beside each other.
+        size = levels + 1
+        self._cell = (self.level + size * torch.arange(copies.shape[1])).flatten()
+        row = (self.level + size * torch.arange(len(copies)).unsqueeze(-1))[self.missing]
+        self._gaps_by_level = torch.bincount(row, minlength=size * len(copies)).view(-1, size).double()
+
+    def fit(self, missingness: Missingness, weights: Tensor) -> None:
+        weights = weights.double()
+        missingness.shifts.zero_()
+        total = weights.sum().clamp_min(1e-9)
+        rate = (weights @ self._gaps + PSEUDO_COUNT) / (total + 2 * PSEUDO_COUNT)
+        missingness.base.copy_(torch.logit(rate))
+        missingness.edges.copy_(self.edges)
+        if self.any:
+            missingness.shifts.copy_(self._shifts(rate, weights))
+
+    def evidence(self, missingness: Missingness, rows: Tensor) -> Tensor:
+        """What the gaps of each copy say for the originals of some of the pairs, (m, k)."""
+        if not (self.any and missingness.is_evidence):
+            return torch.zeros(len(self.missing), len(rows))
+        gap, value = (each[self._cell.view(self.missing.shape)[rows]] for each in self._terms(missingness))
+        # Sums of these are told apart by whole numbers, if at all.
+        return self._gaps.float() @ (gap - value).float().mT + value.sum(-1).float()
+
+    def paired_evidence(self, missingness: Missingness) -> Tensor:
+        """And for the original of each, (m,)."""
+        if not (self.any and missingness.is_evidence):
+            return torch.zeros(len(self.missing))
+        gap, value = (each[self._cell.view(self.missing.shape)] for each in self._terms(missingness))
+        return torch.where(self.missing, gap, value).sum(-1).float()
+
+    def _terms(self, missingness: Missingness) -> tuple[Tensor, Tensor]:
+        """What a gap and what a value say for each level of each dimension, one behind the other."""
+        base = missingness.base.double().unsqueeze(-1)
+        moved = base + missingness.shifts
+        gap, value = logsigmoid(moved) - logsigmoid(base), logsigmoid(-moved) - logsigmoid(-base)
+        return gap.flatten(), value.flatten()
+
+    def _shifts(self, rate: Tensor, weights: Tensor) -> Tensor:
+        """How far each level moves the log-odds of a gap, drawn towards not at all."""
+        size = self._gaps_by_level.shape[1]
+        each = weights.unsqueeze(-1).expand(self.missing.shape).flatten()
+        counts = torch.bincount(self._cell, each, size * len(rate)).view(-1, size)
+        count, gaps, expected = counts.sum(0), weights @ self._gaps_by_level, rate @ counts
+        shifts = torch.log((gaps + PSEUDO_COUNT) / (count - gaps + PSEUDO_COUNT)) - torch.log(
+            (expected + PSEUDO_COUNT) / (count - expected + PSEUDO_COUNT)
+        )
+        errors = 1 / (gaps + PSEUDO_COUNT) + 1 / (count - gaps + PSEUDO_COUNT)
+        known = count >= 1
+        if not bool(known.any()) or (shifts.square() / errors)[known].mean() < CLEAR**2:
+            return torch.zeros_like(shifts)
+        between = (shifts.square() - errors)[known].mean().clamp_min(0)
+        return torch.where(known, shifts * between / (between + errors), 0)

@@ -1,0 +1,131 @@
+"""The training set of a fit, with cached statistics."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from torch import Tensor
+
+from ahop.fitting.corruption.additive import Counts, count_pairs
+from ahop.fitting.corruption.alignment import Alignment, fit_alignment
+from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
+from ahop.fitting.corruption.nuisance import NuisanceChoice, choose_nuisance
+from ahop.transforms.base import Transform
+
+# From so many pairs on, a fit to a part of them is started from that to all.
+MANY_PAIRS = 100
+# Rows whose neighbors in a row differ by less than this share of what all its values differ by are curves.
+SMOOTH = 0.05
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Pairs to learn from, and some stored patterns to tell the origins from.
+
+    Attributes:
+        patterns: (p, d) a part of the stored ones that holds every origin.
+        origins: (m,) rows of it.
+        recorded: (m, d) copies as they came.
+        weights: (m,) how much each pair counts.
+        groups: (m,) number of the group of each copy; its offset and gain are taken off. None if there are none.
+        whole: the training that this is a part of: what it has chosen is kept, and its fits are started from.
+        is_trusted: the weights know already which pairs look wrong.
+        is_aligned: whether what groups add and multiply is taken off.
+        fitted: the mixture that has made the weights, if origins were inferred; else it is fitted to the pairs.
+    """
+
+    patterns: Tensor
+    origins: Tensor
+    recorded: Tensor
+    weights: Tensor
+    groups: Tensor | None = None
+    whole: "TrainingSet | None" = field(default=None, repr=False)
+    is_trusted: bool = False
+    is_aligned: bool = True
+    fitted: MixtureFit | None = field(default=None, repr=False)
+    _transformed: dict[str, "TrainingSet"] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.recorded)
+
+    @property
+    def originals(self) -> Tensor:
+        return self.patterns[self.origins]
+
+    @cached_property
+    def alignment(self) -> Alignment | None:
+        if self.groups is None or not self.is_aligned:
+            return None
+        number = int(self.groups.max()) + 1
+        return fit_alignment(self.originals, self.recorded, self.weights, self.groups, number)
+
+    @cached_property
+    def copies(self) -> Tensor:
+        return self.aligned(self.recorded, self.groups)
+
+    def aligned(self, copies: Tensor, groups: Tensor | None) -> Tensor:
+        """Copies with what their groups add and multiply taken off."""
+        return copies if self.alignment is None or groups is None else self.alignment(copies, groups)
+
+    @cached_property
+    def mixture(self) -> MixtureFit:
+        pairs = self.originals, self.copies, self.weights
+        if self.fitted is not None:
+            return self.fitted
+        if self.whole is None:
+            return fit_mixture(*pairs)
+        if len(self) < MANY_PAIRS:  # what is held out shows in a start from all, and few pairs take few steps
+            return fit_mixture(*pairs, form=self.whole.mixture.form)
+        return fit_mixture(*pairs, start=self.whole.mixture)
+
+    @cached_property
+    def nuisance(self) -> NuisanceChoice:
+        """What is chosen for a nuisance, once for all parts."""
+        if self.whole is not None:
+            return self.whole.nuisance
+        return choose_nuisance(self.originals, self.copies, weights=self.trusted)
+
+    @cached_property
+    def trusted(self) -> Tensor:
+        """The weights of the pairs, less where a copy looks like it stands beside the wrong origin."""
+        return self.weights if self.is_trusted else self.weights * self.mixture.trust.to(self.weights)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How often values meet: what all additive tables are made of."""
+        return count_pairs(self.originals, self.copies, self.trusted, self.mixture.variant.shift)
+
+    @cached_property
+    def missing(self) -> float:
+        """Share of the entries of the copies and of the patterns that were not observed."""
+        return max(float(self.copies.isnan().float().mean()), float(self.patterns.isnan().float().mean()))
+
+    @cached_property
+    def are_curves(self) -> bool:
+        """Whether neighboring dimensions are alike, as in spectra."""
+        if self.patterns.shape[1] < 8 or self.missing > 0:
+            return False
+        rows = self.patterns.double()
+        steps = rows.diff(dim=-1).square().mean(-1)
+        spread = 2 * (rows - rows.mean(-1, keepdim=True)).square().mean(-1)
+        return float((steps / spread.clamp_min(1e-300)).median()) < SMOOTH
+
+    def part(self, rows: Tensor) -> "TrainingSet":
+        groups = None if self.groups is None else self.groups[rows]
+        chosen = self.origins[rows], self.recorded[rows], self.weights[rows]
+        return TrainingSet(self.patterns, *chosen, groups, self, self.is_trusted, self.is_aligned)
+
+    def transformed(self, transform: Transform) -> "TrainingSet":
+        """The same pairs, behind a transform."""
+        name = repr(transform)
+        if name not in self._transformed:
+            rows = transform(self.patterns), self.origins, transform(self.copies), self.trusted
+            whole = None if self.whole is None else self.whole.transformed(transform)
+            self._transformed[name] = TrainingSet(*rows, whole=whole, is_trusted=True)
+        return self._transformed[name]
+
+    def weighted(self, weights: Tensor) -> "TrainingSet":
+        """The same pairs, aligned already, as they count for somebody else, to whom another form may fit."""
+        return TrainingSet(self.patterns, self.origins, self.copies, weights)
+
+    def unaligned(self) -> "TrainingSet":
+        return TrainingSet(self.patterns, self.origins, self.recorded, self.weights, self.groups, is_aligned=False)

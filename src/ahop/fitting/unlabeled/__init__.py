@@ -1,0 +1,1 @@
+"""Learning from queries without labels, from repeats and from donors."""

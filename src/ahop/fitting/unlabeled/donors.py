@@ -1,0 +1,118 @@
+"""Known groups speak for the next one: each is left out in turn, and answered as a new one would be."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from ahop.fitting.choosing.posterior import calibrated, closest_rivals
+from ahop.fitting.unlabeled.repeats import Repeats
+from ahop.memory.model import Model
+from ahop.separations.softmax import Softmax
+from ahop.similarities.aligned import AlignedSimilarity
+from ahop.similarities.base import Similarity
+from ahop.similarities.pooled import PooledSimilarity
+
+# The log that a group's offset is found from, and the rows that are answered; scores that are held at once.
+LOG, ASKED, LEAST_ASKED, MOST_SCORES = 30, 100, 8, 2**26
+# Likely origins of a query that its offset is looked for among, and rounds of origins and offsets in turn.
+LIKELY, ROUNDS = 10, 6
+
+
+@dataclass(frozen=True)
+class Check:
+    """Rows of groups that were left out, answered.
+
+    Attributes:
+        beta: the inverse temperature under which the answers are as sure as they are right,
+        floor: and the share of them that scores say nothing about.
+        loss: mean log-loss of the origins.
+        rows: how many were answered.
+        right: the share whose first answer is right, and
+        said: the mean probability of these answers.
+        spread: the standard deviation of the difference of the two among groups.
+    """
+
+    beta: float
+    floor: float
+    loss: float
+    rows: int
+    right: float
+    said: float
+    spread: float
+
+
+@torch.no_grad()
+def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Check:
+    """Answer each part of the rows from patterns that are made without it.
+
+    Args:
+        finds_offset: whether the offset of each part is taken off, found from rows of it as if nobody had labeled them.
+    """
+    generator, turns = Generator().manual_seed(seed), repeats.in_turn()
+    most = max(LEAST_ASKED, min(ASKED, MOST_SCORES // max(1, len(turns) * len(turns[0][0]))))
+    scores, origins, part_of = [], [], []
+    for part, (patterns, rows) in enumerate(turns):
+        drawn = rows[torch.randperm(len(rows), generator=generator)]
+        log, asked = drawn[:LOG], drawn[LOG : LOG + most] if len(drawn) >= LOG + LEAST_ASKED else drawn[:most]
+        if not len(asked):
+            continue
+        offset = offset_of(model, patterns, repeats.rows[log]) if finds_offset else 0.0
+        scores.append(model.similarity(patterns, repeats.rows[asked] - offset))
+        origins.append(repeats.identities[asked])
+        part_of.append(torch.full((len(asked),), part))
+    all_scores, all_origins, parts = torch.cat(scores), torch.cat(origins), torch.cat(part_of)
+    weights = 1 / torch.bincount(parts)[parts].double()  # a group counts once, however long its log
+    beta, posterior = calibrated(closest_rivals([all_scores], all_origins), weights / weights.mean())
+    said, first = Softmax(beta, floor=posterior.floor)(all_scores).double().max(-1)
+    right = (first == all_origins).double()
+    return Check(
+        beta,
+        posterior.floor,
+        float((weights * posterior.losses).sum() / weights.sum()),
+        len(parts),
+        float((weights * right).sum() / weights.sum()),
+        float((weights * said).sum() / weights.sum()),
+        _spread(right - said, parts),
+    )
+
+
+@torch.no_grad()
+def offset_of(model: Model, patterns: Tensor, log: Tensor) -> float:
+    """How far the queries of a log lie above their origins, which nobody has told: the median, by turns with these."""
+    offset = 0.0
+    for _ in range(ROUNDS):
+        weights = model.separation(model.similarity(patterns, log - offset))
+        share, rows = weights.topk(min(LIKELY, len(patterns)), -1)
+        differences = log.unsqueeze(-2) - patterns[rows]
+        is_known = ~differences.isnan()
+        if not bool(is_known.any()):
+            return offset
+        values, order = differences[is_known].sort()
+        total = share.unsqueeze(-1).expand_as(differences)[is_known][order].double().cumsum(0)
+        offset = float(values[int(torch.searchsorted(total, total[-1:] / 2))])
+    return offset
+
+
+def shifted(similarity: Similarity, offset: float, dimensions: int, dtype: torch.dtype) -> AlignedSimilarity:
+    """The similarity for queries that lie so far above their origins."""
+    aligned = AlignedSimilarity(similarity, dimensions).to(dtype)
+    aligned.offset.fill_(offset)
+    return aligned
+
+
+def scaled(similarity: Similarity, factor: float) -> Similarity:
+    """The similarity at another inverse temperature than that of its model."""
+    other = PooledSimilarity([similarity])
+    other.weights.fill_(factor)
+    return other
+
+
+def _spread(differences: Tensor, parts: Tensor) -> float:
+    """Between groups, beyond what the chance of their rows explains."""
+    names = sorted(set(parts.tolist()))
+    if len(names) < 2:
+        return 0.0
+    means = torch.stack([differences[parts == name].mean() for name in names])
+    chance = torch.stack([differences[parts == name].var(correction=0) / int((parts == name).sum()) for name in names])
+    return float((means.var() - chance.mean()).clamp_min(0).sqrt())

@@ -1,0 +1,289 @@
+"""Which stored pattern did each query come from? Expectation-maximization, where nobody has said."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+from typing import final
+
+import torch
+from torch import Tensor
+
+from ahop._core.blocks import blocks
+from ahop._core.missing import median_shift
+from ahop.fitting.corruption.em import STARTED
+from ahop.fitting.corruption.mixture import FORMS, Form, MixtureFit, fit_mixture
+from ahop.memory.model import Model
+from ahop.memory.paired import paired_scores
+from ahop.memory.scoring import nearest, rank
+from ahop.similarities.base import DecomposableSimilarity
+from ahop.similarities.debiased import DebiasedSimilarity
+from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.manhattan import ManhattanSimilarity
+from ahop.variants.base import Pairs
+
+# What a guess is made by.
+DISTANCES: dict[str, type[DecomposableSimilarity]] = {
+    "euclidean": EuclideanSimilarity,
+    "manhattan": ManhattanSimilarity,
+}
+# Inverse temperatures of the rounds that follow a guess, which may be poor.
+TEMPERATURES = (0.15, 0.5)
+# Rounds at one, of a trial and of the end. The first are fits from scratch, in steps of a trial and of the end; later
+# ones go on from the last fit, by so many steps.
+TRIAL_ROUNDS, ROUNDS, ANEW = 2, 20, 3
+TRIAL_STEPS, STEPS, MORE_STEPS = 24, 50, STARTED + 12
+# Origins that are looked at for each query, those that are drawn to stand for all others, and what is too unlikely to
+# count.
+BEST, DRAWN, LEAST_SHARE = 8, 8, 0.02
+# Where more patterns are stored, origins are looked for among those that are near by distance, so many.
+MANY_PATTERNS, NEAR = 4096, 256
+# A shift that moved by less of the noise brings the same neighbors.
+MOVED = 0.25
+# Which start and which form is best is told by so many queries, or by so many of their entries if these are more.
+TRIAL_QUERIES, TRIAL_ENTRIES = 256, 1 << 13
+# The share of queries that come from no stored pattern: where it starts, its prior in queries, and the most of it.
+UNKNOWN, UNKNOWN_PRIOR, KNOWN_PRIOR, MOST_UNKNOWN = 0.05, 1.0, 9.0, 0.8
+# By this share of the mean lead of the best over its rivals, a distance tells origins apart.
+LEAD = 0.5
+# Starts that go on.
+CLIMBED = 3
+# Scores that are held at a time.
+SCORE_BYTES = 1 << 26
+# Rounds end where the odds of a query rise by less.
+TOLERANCE = 3e-4
+
+
+@dataclass(frozen=True)
+class SoftPairs:
+    """Queries beside stored patterns that may be their origins.
+
+    Attributes:
+        origins: (m,) rows of the patterns.
+        queries: (m,) numbers of the queries; those with a label come behind the others.
+        weights: (m,) how likely each is the origin; one where a label says so.
+    """
+
+    origins: Tensor
+    queries: Tensor
+    weights: Tensor
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """Patterns that may be the origins of queries.
+
+    Attributes:
+        ids: (b, k + r) the k best, best first, and r that were drawn from all others.
+        scores: (b, k) of the best.
+        shares: (b, k + r) how likely each is the origin, if any pattern is; of those drawn, how much each stands for.
+        log_mass: (b,) logarithm of what all patterns weigh, beside the best.
+    """
+
+    ids: Tensor
+    scores: Tensor
+    shares: Tensor
+    log_mass: Tensor
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What was learned without labels.
+
+    Attributes:
+        mixture: the corruption.
+        pairs: which origins the queries may have.
+        log_odds: (b,) logarithm of how much likelier each query is if it comes from a stored pattern, than from none.
+        unknown: the share of the queries that come from none.
+    """
+
+    mixture: MixtureFit
+    pairs: SoftPairs
+    log_odds: Tensor
+    unknown: float
+
+
+@torch.no_grad()
+def infer_origins(
+    patterns: Tensor, queries: Tensor, labeled: Pairs | None = None, told: Callable[[str], None] = lambda text: None
+) -> Inference:
+    """The most likely mixture of queries (b, d) whose origins are hidden, and the posterior of these.
+
+    Guesses by two distances, once the medians of all columns agree, are followed by rounds: how likely is each stored
+    pattern the origin, and which mixture do these make most likely? Several starts and forms are tried on some of the
+    queries; those whose memory explains others of them best go on, and the best of all goes on with all queries.
+
+    Args:
+        labeled: pairs whose origins are known, which count fully.
+        told: hears what is being done.
+    """
+    problem = OriginProblem(patterns, queries, labeled)
+    some, others = problem.halves(max(TRIAL_QUERIES, TRIAL_ENTRIES // patterns.shape[1]))
+
+    def worth(mixture: MixtureFit) -> float:
+        return float(others.log_odds(others.shortlist(mixture)).clamp_min(log(UNKNOWN)).mean())
+
+    starts = []
+    for name, base in DISTANCES.items():
+        guess = some.guess(some.by_distance(base()), TEMPERATURES[0])
+        for form in FORMS:
+            told(f"{name}, {form.name}")
+            starts.append(some.maximize(guess, form, TRIAL_STEPS))
+    tried = []
+    for start in sorted(starts, key=worth, reverse=True)[:CLIMBED]:
+        told(f"on from {start.form.name}")
+        tried.append(some.climb(start))
+    told("all queries")
+    return problem.settle(max(tried, key=worth))
+
+
+@final
+class OriginProblem:
+    """Queries whose origins are hidden, and some whose are not."""
+
+    def __init__(self, patterns: Tensor, queries: Tensor, labeled: Pairs | None = None) -> None:
+        self.patterns, self.queries, self.labeled = patterns, queries, labeled
+        self.copies = queries if labeled is None else torch.cat([queries, labeled.queries])
+        self.shift = median_shift(patterns, queries)
+        self._near: Tensor | None = None
+
+    def halves(self, count: int) -> tuple["OriginProblem", "OriginProblem"]:
+        """Some of the queries to learn from, and as many others to judge by; the same if there are too few."""
+        some = self.queries[:: max(1, len(self.queries) // count)]
+        if len(some) < 4:
+            return self, self
+        return OriginProblem(self.patterns, some[::2], self.labeled), OriginProblem(self.patterns, some[1::2])
+
+    def climb(self, mixture: MixtureFit) -> MixtureFit:
+        """From a first mixture to one that explains the queries as well as this start allows."""
+        for temperature in TEMPERATURES[1:]:
+            mixture = self.maximize(self.guess(self.shortlist(mixture), temperature), mixture.form, TRIAL_STEPS)
+        return self.settle(mixture, TRIAL_ROUNDS, steps=TRIAL_STEPS).mixture
+
+    def settle(
+        self, mixture: MixtureFit, rounds: int = ROUNDS, unknown: float = UNKNOWN, steps: int = STEPS
+    ) -> Inference:
+        """Rounds from this mixture on, until the odds of the queries rise no more."""
+        self._follow(mixture)
+        found: Inference | None = None
+        for number in range(rounds):
+            listed = self.shortlist(mixture)
+            odds = self.log_odds(listed)
+            before, found = found, Inference(mixture, self.expect(listed, unknown), odds, unknown)
+            if before is not None and number > ANEW and float((odds - before.log_odds).mean()) < TOLERANCE:
+                break
+            unknown = self._unknown(odds, unknown)
+            mixture = (
+                self.maximize(found.pairs, mixture.form, steps) if number < ANEW else self.improve(found.pairs, mixture)
+            )
+        assert found is not None
+        return found
+
+    def by_distance(self, base: DecomposableSimilarity) -> Shortlist:
+        """The nearest patterns, once the medians agree, in units of how far the best leads."""
+        similarity, near, count = self._moved(base), self._neighbors(), min(BEST, len(self.patterns))
+        if near is None:
+            ranked = rank(Model(similarity), self.patterns, self.queries, count)
+            ids, scores = ranked.ids, ranked.scores.double()
+        else:
+            best = paired_scores(similarity, self.patterns, near, self.queries).double().topk(count, dim=-1)
+            ids, scores = near.gather(-1, best.indices), best.values
+        lead = (scores[:, :1] - scores[:, 1:]).mean() if count > 1 else 1.0
+        scores = scores / max(float(LEAD * lead), 1e-30)
+        return Shortlist(ids, scores, scores.softmax(-1), (scores - scores[:, :1]).logsumexp(-1))
+
+    def shortlist(self, mixture: MixtureFit) -> Shortlist:
+        variant, near = mixture.variant, self._neighbors()
+        found = []
+        for part in blocks(len(self.queries), 32 * (len(self.patterns) if near is None else NEAR), SCORE_BYTES):
+            asked = self.queries[part]
+            if near is None:
+                found.append(_shortlist(variant.evidence(self.patterns, asked), None))
+            else:
+                found.append(_shortlist(variant.paired_evidence(self.patterns, near[part], asked), near[part]))
+        return Shortlist(*(torch.cat(column) for column in zip(*found, strict=True)))
+
+    def log_odds(self, listed: Shortlist) -> Tensor:
+        """Logarithm of how much likelier each query is if some pattern, whichever, is its origin, (b,)."""
+        return listed.scores[:, 0] + listed.log_mass - log(len(self.patterns))
+
+    def guess(self, listed: Shortlist, temperature: float) -> SoftPairs:
+        """Which of the best may be the origins, if their scores count so much."""
+        return self._pairs(listed.ids, (temperature * listed.scores).softmax(-1))
+
+    def expect(self, listed: Shortlist, unknown: float) -> SoftPairs:
+        """The posterior of the origins among all patterns, and none of them."""
+        known = torch.sigmoid(self.log_odds(listed) + log(1 - unknown) - log(unknown))
+        return self._pairs(listed.ids, listed.shares * known.unsqueeze(-1))
+
+    def maximize(self, pairs: SoftPairs, form: Form, steps: int = STEPS) -> MixtureFit:
+        """The most likely mixture of this form."""
+        return fit_mixture(*self._rows(pairs), form=form, is_trusted=True, steps=steps)
+
+    def improve(self, pairs: SoftPairs, mixture: MixtureFit) -> MixtureFit:
+        """Some steps from this mixture to the most likely one."""
+        return fit_mixture(*self._rows(pairs), start=mixture, is_trusted=True, steps=MORE_STEPS)
+
+    def _rows(self, pairs: SoftPairs) -> tuple[Tensor, Tensor, Tensor]:
+        return self.patterns[pairs.origins], self.copies[pairs.queries], pairs.weights
+
+    def _pairs(self, ids: Tensor, shares: Tensor) -> SoftPairs:
+        kept = shares > LEAST_SHARE
+        kept[:, 0] = True  # of a query that says little, the best says most
+        queries, column = kept.nonzero(as_tuple=True)
+        found = SoftPairs(ids[queries, column], queries, shares[queries, column])
+        return found if self.labeled is None else self._with_labels(found, self.labeled)
+
+    def _neighbors(self) -> Tensor | None:
+        """Patterns (b, m) that are near to each query by distance, where all would be too many."""
+        if len(self.patterns) > MANY_PATTERNS and self._near is None:
+            self._near = nearest(self._moved(EuclideanSimilarity()), self.patterns, self.queries, NEAR)
+        return self._near
+
+    def _follow(self, mixture: MixtureFit) -> None:
+        """Take neighbors by the shift of this mixture from now on."""
+        shift, std = mixture.variant.shift.to(self.patterns), mixture.variant.std.to(self.patterns)
+        if float(((shift - self.shift) / std).square().mean()) > MOVED**2:
+            self.shift, self._near = shift, None
+
+    def _moved(self, base: DecomposableSimilarity) -> DebiasedSimilarity:
+        moved = DebiasedSimilarity(base, self.patterns.shape[1]).to(self.patterns)
+        moved.bias.copy_(self.shift)
+        return moved
+
+    def _unknown(self, odds: Tensor, unknown: float) -> float:
+        chances = torch.sigmoid(log(unknown) - log(1 - unknown) - odds)
+        share = (float(chances.sum()) + UNKNOWN_PRIOR) / (len(odds) + UNKNOWN_PRIOR + KNOWN_PRIOR)
+        return min(share, MOST_UNKNOWN)
+
+    def _with_labels(self, pairs: SoftPairs, labeled: Pairs) -> SoftPairs:
+        numbers = torch.arange(len(labeled), device=pairs.queries.device) + len(self.queries)
+        return SoftPairs(
+            torch.cat([pairs.origins, labeled.origins]),
+            torch.cat([pairs.queries, numbers]),
+            torch.cat([pairs.weights, torch.ones(len(numbers)).to(pairs.weights)]),
+        )
+
+
+def _shortlist(scores: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of scores (b, n), those of these patterns, the parts of a `Shortlist`.
+
+    The best that are likely enough stand for themselves. Others together may be likely too, and fit worse: if nobody
+    stood for them, copies would look less damaged than they are. Each that is drawn stands for an equal share of what
+    is left.
+    """
+    scores = scores.double()
+    best = scores.topk(min(BEST, scores.shape[1]), dim=-1)
+    log_mass = (scores - best.values[:, :1]).logsumexp(-1)
+    shares = (scores - best.values[:, :1] - log_mass.unsqueeze(-1)).exp()
+    of_best = shares.gather(-1, best.indices)
+    alone = of_best > LEAST_SHARE
+    alone[:, 0] = True
+    rest = shares.masked_fill(torch.zeros_like(shares, dtype=torch.bool).scatter(-1, best.indices, alone), 0).cumsum(-1)
+    left = rest[:, -1:]
+    count = (DRAWN * left).ceil().clamp_min(1)
+    number = torch.arange(DRAWN, device=scores.device)
+    drawn = torch.searchsorted(rest, (number + 0.5) / count * left).clamp_max(scores.shape[1] - 1)
+    of_drawn = (left / count).expand_as(drawn).masked_fill(number >= count, 0)
+    columns = torch.cat([best.indices, drawn], dim=-1)
+    columns = columns if ids is None else ids.gather(-1, columns)
+    return columns, best.values, torch.cat([of_best.masked_fill(~alone, 0), of_drawn], dim=-1), log_mass

@@ -1,5 +1,0 @@
-"""Whole tables at once: which rows of two tables belong together."""
-
-from ahop.linking.links import Links, Unmatched
-
-__all__ = ["Links", "Unmatched"]

@@ -1,0 +1,359 @@
+"""What a fit found, in numbers and in words."""
+
+from dataclasses import dataclass
+from html import escape
+from math import log
+from typing import TypeAlias
+
+from ahop._core.html import table
+
+# The first line of a report whose probabilities no known origin was compared with.
+UNCHECKED = (
+    "Unchecked: no label has shown whether these probabilities are right, and damage that a query has all over makes "
+    "them too high. Label the queries that `ahop.ask` names, and fit again with `pairs=`."
+)
+# Queries without labels that anything is learned from: of eight, nothing was ever taken over the plain metric on tables
+# and generated rows, of twelve at times.
+LEAST_QUERIES = 12
+# Groups that show how far devices differ, so that they speak for a new one: of four, one in five is beyond them all.
+LEAST_GROUPS = 4
+
+
+@dataclass(frozen=True)
+class Trial:
+    r"""How a candidate did on pairs whose origins it had not seen.
+
+    Attributes:
+        log_loss: mean of $-\log$ posterior of the origin, among the patterns that it was told apart from.
+        accuracy: how often the origin came first.
+        beta: the inverse temperature at which its posterior among these is calibrated.
+        floor: the share of the pairs that its scores say nothing about.
+        is_left_out: it was evaluated on one fold alone, as it was far behind there.
+    """
+
+    name: str
+    log_loss: float
+    accuracy: float
+    beta: float
+    floor: float = 0.0
+    is_left_out: bool = False
+
+
+@dataclass(frozen=True)
+class Member:
+    """One similarity of a pool.
+
+    Attributes:
+        weight: beside the others, each calibrated by itself.
+        worth: by how much the held-out log-loss would rise without it.
+    """
+
+    name: str
+    weight: float
+    worth: float
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """What happens to copies, in numbers; `print` it for words.
+
+    Attributes:
+        shifts: of each dimension.
+        shifted: how many of them are shifted by more than chance.
+        signs: whether the sign of the shift is drawn anew for every copy.
+        gain: median factor between a kept value and its origin.
+        noise: median standard deviation of what is kept.
+        outlier_rate: share of the observed entries that have nothing to do with their origin.
+        missing_rate: share of the entries that are not observed.
+        missing_is_informative: whether what is missing says something about the origin.
+        wrong_pairs: how many pairs look like they stand beside the wrong origin.
+        fits: whether a mixture of kept entries, outliers and gaps describes the copies about as well as the best.
+    """
+
+    shifts: tuple[float, ...]
+    shifted: int
+    signs: bool
+    gain: float
+    noise: float
+    outlier_rate: float
+    missing_rate: float
+    missing_is_informative: bool
+    wrong_pairs: int
+    fits: bool
+
+    @property
+    def largest_shift(self) -> float:
+        return max(map(abs, self.shifts), default=0.0)
+
+    def __str__(self) -> str:
+        return ("Copies are " if self.fits else "No simple form fits; the closest says that copies are ") + (
+            f"{self._shift()}, noise {self.noise:.2g}{self._gain()}, "
+            f"{100 * self.outlier_rate:.0f} % of the entries are outliers{self._missing()}.{self._wrong()}"
+        )
+
+    def _shift(self) -> str:
+        if not self.shifted:
+            return "not shifted"
+        sign = ", up or down anew each time" if self.signs else ""
+        return f"shifted by up to {self.largest_shift:.2g} ({self.shifted} of {len(self.shifts)} dimensions{sign})"
+
+    def _gain(self) -> str:
+        return "" if abs(self.gain - 1) < 0.02 else f", gain {self.gain:.2g}"
+
+    def _missing(self) -> str:
+        if not self.missing_rate:
+            return ""
+        speak = (
+            "which says something about the origin"
+            if self.missing_is_informative
+            else "which says nothing about the origin"
+        )
+        return f", {100 * self.missing_rate:.0f} % are missing, {speak}"
+
+    def _wrong(self) -> str:
+        return f" {self.wrong_pairs} pairs look wrong and hardly count." if self.wrong_pairs else ""
+
+
+def _bits(nats: float) -> str:
+    return f"{max(0.0, nats) / log(2):.1f}"
+
+
+@dataclass(frozen=True)
+class AdaptReport:
+    """How a memory followed queries that nobody has labeled; `print` it.
+
+    Attributes:
+        queries: how many there were.
+        is_kept: whether anything was changed.
+        way: "aligned", every dimension was brought back to where it was; or "learned anew" from the queries.
+        information: what two halves of held-out queries, asked alone, tell about each other, in nats,
+        before: and what they told before.
+        rise: by how much the log-likelihood of a held-out query rises, if the corruption is that of now.
+        offset: how far the queries of a new group lie above their origins, where known groups speak for it; else None.
+    """
+
+    queries: int
+    is_kept: bool
+    way: str
+    information: float = 0.0
+    before: float = 0.0
+    rise: float = 0.0
+    offset: float | None = None
+
+    def __str__(self) -> str:
+        if self.offset is not None:
+            return (
+                f"{self.queries} queries, no label was seen: {self.way}; their probabilities are those that known "
+                "groups had when each was left out."
+            )
+        end = f"adapted ({self.way})" if self.is_kept else "left as it was: that is no more than chance"
+        return (
+            f"{self.queries} queries, no label was seen: halves of held-out ones tell {_bits(self.information)} bits "
+            f"about which other half is theirs, {_bits(self.before)} before, and their log-likelihood rises by "
+            f"{self.rise:.2f}; {end}."
+        )
+
+
+def _later(adapted: AdaptReport | None) -> str:
+    return "" if adapted is None else f"\nLater: {adapted}"
+
+
+def _paragraph(report: object) -> str:
+    return f"<p>{escape(str(report))}</p>".replace("\n", "<br>")
+
+
+@dataclass(frozen=True)
+class SolverReport:
+    """How the coefficients of a memory's own similarity were fitted; `print` it.
+
+    Attributes:
+        solver: with its settings.
+        pairs: how many (origin, copy) pairs were seen in all.
+        steps: of the solver.
+        loss_before: mean loss of the pairs before the first step.
+        loss: and after the last.
+        converged: whether the solver met its own stopping rule; None if it has none.
+        seconds: wall time.
+        adapted: how it followed later queries; None if it never did.
+    """
+
+    solver: str
+    pairs: int
+    steps: int
+    loss_before: float
+    loss: float
+    converged: bool | None = None
+    seconds: float = 0.0
+    adapted: AdaptReport | None = None
+
+    @property
+    def is_checked(self) -> bool:
+        """No solver compares its probabilities with held-out origins."""
+        return False
+
+    def __str__(self) -> str:
+        end = {True: "converged", False: "stopped before it converged", None: "done"}[self.converged]
+        seen = f"{self.pairs} pairs" if self.pairs else "the patterns alone"
+        return (
+            f"{self.solver}: loss {self.loss_before:.3f} -> {self.loss:.3f} from {seen}, "
+            f"{end} after {self.steps} steps, {self.seconds:.1f} s.{_later(self.adapted)}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [("before", f"{self.loss_before:.3f}"), (f"after {self.steps} steps", f"{self.loss:.3f}")]
+        return _paragraph(self) + table(["", "loss"], rows)
+
+
+@dataclass(frozen=True)
+class UnlabeledReport:
+    """What queries have taught whose origins nobody knew; `print` it.
+
+    Attributes:
+        queries: how many were learned from; of many, some are enough.
+        labels: how many pairs with a known origin there were beside them.
+        unknown: about the share of the queries that come from no stored pattern.
+        information: what two halves of held-out queries, asked alone, tell about each other, in nats,
+        plain: and what under the plain metric.
+        is_checked: whether there were enough labels to check probabilities by them.
+    """
+
+    queries: int
+    labels: int
+    unknown: float
+    information: float
+    plain: float | None
+    is_checked: bool
+
+    def __str__(self) -> str:
+        seen = f"beside {self.labels} labeled pairs" if self.labels else "no label was seen"
+        if self.queries + self.labels < LEAST_QUERIES:
+            return f"{self.queries} queries, {seen}: too few to learn from, {LEAST_QUERIES} are the least."
+        beside = "" if self.plain is None else f", {_bits(self.plain)} under the plain metric"
+        unknown = f", about {100 * self.unknown:.0f} % of no stored pattern" if self.unknown > 0.005 else ""
+        return (
+            f"Learned from {self.queries} queries, {seen}{unknown}.\nHalves of held-out queries, asked alone, tell "
+            f"{_bits(self.information)} bits about which other half is theirs{beside}."
+        )
+
+
+@dataclass(frozen=True)
+class RepeatsReport:
+    """Rows of labels that repeat, answered by patterns that were made without them; `print` it.
+
+    Attributes:
+        rows: how many there were,
+        labels: of how many labels,
+        groups: and of how many groups, such as devices; 0 where nobody has said.
+        checked: how many were answered.
+        right: the share of these whose first answer is right, and
+        said: the mean probability of these answers.
+        spread: the standard deviation between groups of what is right and what is said.
+    """
+
+    rows: int
+    labels: int
+    groups: int
+    checked: int
+    right: float
+    said: float
+    spread: float
+
+    @property
+    def tells_of_groups(self) -> bool:
+        """Fewer groups do not show how far a new one may be from them."""
+        return self.groups >= LEAST_GROUPS
+
+    def __str__(self) -> str:
+        how = f"each of {self.groups} groups" if self.groups else "rows"
+        return (
+            f"Learned from {self.rows} rows of {self.labels} labels: with {how} left out in turn, "
+            f"{100 * self.right:.0f} % of {self.checked} rows found their label, and {100 * self.said:.0f} % was said."
+        )
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """Which similarity was chosen, and what was found out about the copies; `print` it.
+
+    Attributes:
+        chosen: the similarity, or the members of the pool.
+        pairs: how many (origin, copy) pairs there were.
+        loss: mean held-out log-loss of what was chosen.
+        trials: how each candidate did on pairs whose origins it had not seen, best first.
+        corruption: what happens to copies; None if there were too few pairs to learn from.
+        groups: how many groups have a corruption of their own.
+        accuracy: how often the held-out origins came first, under what was chosen.
+        floor: the share of queries that what was chosen says nothing about.
+        members: who is in the pool, if several similarities were pooled; else the one that was chosen.
+        tie: which similarity was preferred to another that is as good within chance; None if none was.
+        seconds: wall time.
+        unlabeled: what was learned from queries whose origins nobody knew; None if there were none.
+        adapted: how it followed later queries; None if it never did.
+        repeats: how rows were answered that were left out of the patterns of their labels; None if none repeats.
+    """
+
+    chosen: str
+    pairs: int
+    loss: float
+    trials: tuple[Trial, ...] = ()
+    corruption: Corruption | None = None
+    groups: int = 0
+    accuracy: float | None = None
+    floor: float = 0.0
+    members: tuple[Member, ...] = ()
+    tie: str | None = None
+    seconds: float = 0.0
+    unlabeled: "UnlabeledReport | None" = None
+    adapted: AdaptReport | None = None
+    repeats: RepeatsReport | None = None
+
+    @property
+    def is_checked(self) -> bool:
+        """Probabilities were compared with origins that somebody knew, and nothing was carried over since."""
+        if self.adapted is not None and self.adapted.is_kept:
+            return self.adapted.offset is not None and self.repeats is not None and self.repeats.tells_of_groups
+        return self.corruption is not None if self.unlabeled is None else self.unlabeled.is_checked
+
+    def __str__(self) -> str:
+        return f"{self._fitted()}{_later(self.adapted)}"
+
+    def _repr_html_(self) -> str:
+        rows = [(trial.name, f"{trial.log_loss:.2f}", f"{100 * trial.accuracy:.0f} %") for trial in self.trials]
+        return _paragraph(self) + (table(["candidate", "log-loss", "found first"], rows) if rows else "")
+
+    def _fitted(self) -> str:
+        if self.unlabeled is not None:
+            first = "" if self.unlabeled.is_checked else f"{UNCHECKED}\n"
+            return f"{first}{self.unlabeled}\n{self.corruption}\n{self._calibrated()}\n{self.seconds:.1f} s."
+        if self.corruption is None:
+            return f"Chosen: {self.chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
+        others = [
+            f"{trial.name} {trial.log_loss:.2f} ({trial.accuracy:.2f})"
+            for trial in self.trials
+            if trial.name != self.chosen
+        ]
+        beside = f"; alone: {', '.join(others)}" if others else ""
+        first = "" if self.accuracy is None else f"{100 * self.accuracy:.0f} % of held-out copies found their origin.\n"
+        first = first if self.repeats is None else f"{self.repeats}\n"
+        groups = f"\n{self.groups} groups have a corruption of their own." if self.groups else ""
+        tie = f"\n{self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
+        return (
+            f"{first}{self.corruption}\nChosen: {self.chosen}{self._worth()} "
+            f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups}\n{self.pairs} pairs, {self.seconds:.1f} s."
+        )
+
+    def _calibrated(self) -> str:
+        is_checked = self.unlabeled is not None and self.unlabeled.is_checked
+        found = "" if self.accuracy is None else f", of which {100 * self.accuracy:.0f} % find their origin"
+        if is_checked:
+            return f"Chosen: {self.chosen}; probabilities are calibrated on {self.pairs} labeled pairs{found}."
+        return f"Chosen: {self.chosen}; probabilities are calibrated on simulated copies{found}; no label checked this."
+
+    def _worth(self) -> str:
+        if len(self.members) < 2:
+            return ""
+        parts = [f"{member.name} is worth {member.worth:.2f}" for member in self.members]
+        return f", pooled ({', '.join(parts)} of log-loss)"
+
+
+Report: TypeAlias = FitReport | SolverReport

@@ -1,0 +1,5 @@
+"""`hflayers.activation`: the core of an association. There is another here, so each name says where to go."""
+
+from ahop.nn.compat._elsewhere import elsewhere
+
+__getattr__ = elsewhere("hflayers.activation")

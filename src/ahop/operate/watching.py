@@ -1,0 +1,319 @@
+"""The `watch` function: how good are answers that nobody has checked, and what has moved since the fit?"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ahop._core.checks import as_group_names, as_queries, check_count, check_kind
+from ahop._core.typing import Queries, RowsLike
+from ahop.errors import InvalidTypeError, InvalidValueError
+from ahop.memory.decisions import Share
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.recall import Recall
+from ahop.memory.reference import Reference
+from ahop.memory.report import FitReport
+from ahop.operate.drift import Drift, Seen, drift_between
+
+# Dimensions that are told one by one in words; the others are counted.
+IN_WORDS = 3
+# Halvings of the interval that a share lies in, and the largest odds that count.
+HALVINGS, MOST_ODDS = 50, 1e12
+# An answer that is not sure counts so much: values that are beyond all patterns must show.
+LEAST_WEIGHT = 0.1
+# A detector tells unknown queries if its odds, even before the query is seen, explain so much of the variance.
+LEAST_TOLD = 0.1
+
+
+@dataclass(frozen=True)
+class WatchReport:
+    """What queries without labels show about a memory; `print` it.
+
+    Attributes:
+        queries: how many there were.
+        accuracy: the share of them whose first answer is right, as the posteriors have it; None where no label has
+            checked these. The interval covers chance among these queries and among the pairs that probabilities were
+            calibrated on, and nothing else: it is right while probabilities are still calibrated, and no pattern means
+            something else than it did.
+        unknown: the share that comes from no stored pattern; None if the memory cannot tell: then all are taken to come
+            from one.
+        drift: of each dimension since the fit, the largest first; empty if there is nothing to compare with.
+        false_alarms: the probability of an alarm where nothing has moved.
+        reference: how many queries of then they were compared with.
+        calibration: what the probabilities rest on, in words.
+        groups: the same for the queries of each group, if groups were named.
+        windows: the same for so many queries in a row each, if windows were asked for.
+    """
+
+    queries: int
+    accuracy: Share | None
+    unknown: Share | None
+    drift: tuple[Drift, ...]
+    false_alarms: float
+    reference: int
+    calibration: str
+    groups: Mapping[str, "WatchReport"] = field(default_factory=dict)
+    windows: tuple["WatchReport", ...] = ()
+
+    @property
+    def moved(self) -> tuple[Drift, ...]:
+        """The dimensions that have moved beyond chance, largest first."""
+        return tuple(each for each in self.drift if each.p <= self.false_alarms)
+
+    @property
+    def alarm(self) -> bool:
+        """Whether any dimension has moved beyond chance."""
+        return bool(self.moved)
+
+    def rows(self) -> list[dict[str, object]]:
+        """One for each dimension, for a frame or a file."""
+        return [{**asdict(each), "moved": each.p <= self.false_alarms} for each in self.drift]
+
+    def __str__(self) -> str:
+        parts = [self._answers(), self._drift(), *self._parts()]
+        return " ".join(part for part in parts if part)
+
+    def _answers(self) -> str:
+        if self.accuracy is None:
+            return (
+                f"How many of {self.queries} queries are answered right cannot be told by {self.calibration}. Label "
+                "some of them and fit again with `pairs=`."
+            )
+        unknown = "" if self.unknown is None else f", and {self.unknown} come from no stored pattern"
+        return f"Of {self.queries} queries about {self.accuracy} are answered right{unknown}, by {self.calibration}."
+
+    def _drift(self) -> str:
+        if not self.drift:
+            return "There is no reference to tell drift from: pass queries of then as `reference=`."
+        if not self.alarm:
+            return (
+                f"No dimension has moved beyond chance (p = {self.drift[0].p:.2g}, {self.reference} queries of then)."
+            )
+        told = ", ".join(str(each) for each in self.moved[:IN_WORDS])
+        more = len(self.moved) - IN_WORDS
+        others = f" and {more} more" if more > 0 else ""
+        return (
+            f"{len(self.moved)} of {len(self.drift)} dimensions have moved (p = {self.drift[0].p:.2g}): "
+            f"{told}{others}. Probabilities were calibrated before that: check the sensors, or `ahop.adapt`."
+        )
+
+    def _parts(self) -> list[str]:
+        alarmed = [name for name, each in self.groups.items() if each.alarm]
+        windows = [str(place + 1) for place, each in enumerate(self.windows) if each.alarm]
+        groups = f"Groups that have moved: {', '.join(alarmed) or 'none'}." if self.groups else ""
+        return [groups, f"Windows that have moved: {', '.join(windows) or 'none'}." if self.windows else ""]
+
+    def _repr_html_(self) -> str:
+        shown = self.moved or self.drift[:IN_WORDS]
+        cells = [(each.name, each.what, f"{each.before:.3g}", f"{each.now:.3g}", f"{each.p:.2g}") for each in shown]
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
+        head = "".join(f"<th>{name}</th>" for name in ("dimension", "what", "before", "now", "p"))
+        return f"<p>{escape(str(self))}</p><table><tr>{head}</tr>{body}</table>"
+
+
+@torch.no_grad()
+def watch(
+    memory: AssociativeMemory,
+    queries: RowsLike,
+    *,
+    reference: RowsLike | None = None,
+    groups: Sequence[object] | None = None,
+    reference_groups: Sequence[object] | None = None,
+    windows: int = 1,
+    confidence: float = 0.95,
+    false_alarms: float = 0.05,
+) -> WatchReport:
+    """How many answers to unlabeled queries are right, how many come from no stored pattern, and what has moved.
+
+    How many is told only where labels have checked the probabilities of the fit: it is the mean of the calibrated
+    confidence then, for the share of unknown queries that these queries show. A dimension has moved if values beside
+    those of the answers, missing ones among them, differ from the reference by more than chance explains, all
+    dimensions taken together. Neither depends on which patterns are asked for.
+
+    Args:
+        queries: (b, d) such as a log has them, at least one.
+        reference: queries of a time when all was well; default those that the memory keeps of its fit.
+        groups: where each query comes from, if the memory was fitted with groups; each is watched by itself too.
+        reference_groups: where each query of `reference` came from.
+        windows: into so many parts queries are cut, in the order in which they came, each watched by itself too.
+        confidence: of the intervals.
+        false_alarms: how often there may be an alarm if nothing has moved.
+    """
+    check_kind("memory", memory, AssociativeMemory)
+    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    if not len(asked):
+        raise InvalidValueError(
+            "`queries` must hold at least one query; got none. Wait for some, or watch a longer log."
+        )
+    for name, value in (("confidence", confidence), ("false_alarms", false_alarms)):
+        if not 0 < value < 1:
+            raise InvalidValueError(f"`{name}` must lie between 0 and 1, such as 0.05 or 0.95; got {value!r}.")
+    names = None if groups is None else as_group_names(groups, len(asked))
+    then = _reference(memory, reference, groups, reference_groups)
+    watcher = _Watcher(memory, then, confidence)
+    now = _Answered.by(memory, asked, groups)
+    parts: dict[str, Tensor] = {}
+    for row, name in enumerate(names or []):
+        parts.setdefault(name, torch.zeros(len(asked), dtype=torch.bool))[row] = True
+    cuts = torch.arange(len(asked)).tensor_split(min(check_count("windows", windows), len(asked)))
+    each_group, each_window = false_alarms / max(1, len(parts)), false_alarms / len(cuts)
+    return replace(
+        watcher.report(now, false_alarms),
+        groups={
+            name: watcher.report(now.rows(rows.nonzero().squeeze(-1)), each_group, name)
+            for name, rows in sorted(parts.items())
+        },
+        windows=tuple(watcher.report(now.rows(rows), each_window) for rows in cuts) if len(cuts) > 1 else (),
+    )
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """Queries and answers; posterior (b,) of the first, and how likely the origin is unknown, (b,)."""
+
+    seen: Seen
+    posterior: Tensor
+    unknown: Tensor | None
+
+    @classmethod
+    def by(cls, memory: AssociativeMemory, queries: Queries, groups: Sequence[object] | None) -> "_Answered":
+        answer: Recall[Tensor] = memory.recall(queries, 1, groups=groups)
+        unknown = None if answer.unknown is None else answer.unknown.double()
+        seen = Seen(queries, answer.patterns[:, 0], answer.confidence.to(queries).clamp_min(LEAST_WEIGHT))
+        return cls(seen, answer.posterior[:, 0].double(), unknown)
+
+    def rows(self, which: Tensor) -> "_Answered":
+        return _Answered(
+            self.seen.rows(which), self.posterior[which], None if self.unknown is None else self.unknown[which]
+        )
+
+
+class _Watcher:
+    """A memory, and what it answered to the queries of then."""
+
+    def __init__(self, memory: AssociativeMemory, reference: Reference | None, confidence: float) -> None:
+        self.memory, self.reference = memory, reference
+        self.then = None
+        if reference is not None:
+            self.then = _Answered.by(memory, reference.queries.to(memory.patterns), reference.groups)
+        self.names = memory.dimensions or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
+        self.side = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * confidence, dtype=torch.float64)))
+        self.pairs, self.calibration, self.is_checked = *_calibration(memory), memory.model.is_checked
+        repeats = memory.report.repeats if isinstance(memory.report, FitReport) else None
+        self.spread = 0.0 if repeats is None else repeats.spread
+
+    def report(self, now: _Answered, false_alarms: float, group: str | None = None) -> WatchReport:
+        accuracy, unknown = self._shares(now) if self.is_checked else (None, None)
+        then = self._then(group)
+        drift = () if then is None else drift_between(then, now.seen, self.names, false_alarms)
+        count = 0 if then is None else len(then)
+        return WatchReport(len(now.seen), accuracy, unknown, drift, false_alarms, count, self.calibration)
+
+    def _then(self, group: str | None) -> Seen | None:
+        if self.then is None or self.reference is None or group is None:
+            return None if self.then is None else self.then.seen
+        rows = [row for row, name in enumerate(self.reference.groups or []) if name == group]
+        return self.then.seen.rows(torch.tensor(rows)) if rows else None
+
+    def _shares(self, now: _Answered) -> tuple[Share, Share | None]:
+        if now.unknown is None or self.memory.detector is None:
+            return self._around(float(now.posterior.mean()), now.posterior, ()), None
+        mixture = _Mixture(now.unknown, self.memory.detector.rate)
+        if not mixture.is_told:
+            return self._around(float(now.posterior.mean()), now.posterior, ()), None
+        share = mixture.share(self.side)
+        of_share = [now.posterior * (1 - mixture.unknown(rate)) for rate in (share.value, share.high, share.low)]
+        value, *ends = (float(each.mean()) for each in of_share)
+        return self._around(value, of_share[0], ends), share
+
+    def _around(self, value: float, confidence: Tensor, ends: Sequence[float]) -> Share:
+        """The value with the chance of these queries, of the pairs of the calibration and of groups, and its ends."""
+        doubt = float((confidence * (1 - confidence)).mean())
+        chance = self.side**2 * (
+            doubt * (1 / len(confidence) + (1 / self.pairs if self.pairs else 0.0)) + self.spread**2
+        )
+        low, high = ((chance + (value - end) ** 2) ** 0.5 for end in (ends or (value, value)))
+        return Share(value, max(0.0, value - low), min(1.0, value + high))
+
+
+class _Mixture:
+    """Queries of stored patterns and of no stored pattern, in a share that is told by the queries themselves."""
+
+    def __init__(self, unknown: Tensor, rate: float) -> None:
+        self.given, self.is_set = unknown, not 0 < rate < 1
+        prior = 1.0 if self.is_set else rate / (1 - rate)
+        self.ratio = (unknown / (1 - unknown) / prior).clamp(1 / MOST_ODDS, MOST_ODDS)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the queries tell the share at all; whoever has set the rate to 0 or 1 has told it."""
+        return self.is_set or float((2 * self.unknown(0.5) - 1).square().mean()) >= LEAST_TOLD
+
+    def unknown(self, share: float) -> Tensor:
+        """How likely each query comes from no stored pattern, if this share of all does."""
+        return self.given if self.is_set else share * self.ratio / (1 - share + share * self.ratio)
+
+    def share(self, side: float) -> Share:
+        """The most likely one, and those that are less likely by no more than so many standard errors would be."""
+        if self.is_set:
+            value = float(self.given.mean())
+            return Share(value, value, value)
+        value = _crossing(lambda share: float(((self.ratio - 1) / (1 - share + share * self.ratio)).sum()), 0.0, 1.0)
+        least = self._log_likelihood(value) - 0.5 * side**2
+        low = _crossing(lambda share: least - self._log_likelihood(share), 0.0, value)
+        high = _crossing(lambda share: self._log_likelihood(share) - least, value, 1.0)
+        return Share(value, low, high)
+
+    def _log_likelihood(self, share: float) -> float:
+        return float((1 - share + share * self.ratio).log().sum())
+
+
+def _crossing(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Where a falling function reaches zero; the end that is nearer to it, if it does not."""
+    if falling(low) <= 0:
+        return low
+    if falling(high) >= 0:
+        return high
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return 0.5 * (low + high)
+
+
+def _reference(
+    memory: AssociativeMemory,
+    reference: RowsLike | None,
+    groups: Sequence[object] | None,
+    reference_groups: Sequence[object] | None,
+) -> Reference | None:
+    if reference is None:
+        if reference_groups is not None:
+            raise InvalidTypeError("`reference_groups` go with `reference`: give both, or leave both out.")
+        return memory.model.reference
+    if groups is not None and reference_groups is None:
+        raise InvalidTypeError(
+            "`reference` needs `reference_groups` where `groups` are named: one for each of its rows."
+        )
+    rows = as_queries(reference, memory.patterns, "reference", memory.dimensions)
+    if not len(rows):
+        raise InvalidValueError(
+            "`reference` must hold at least one query; got none. Leave it out for those of the fit."
+        )
+    return Reference.of(rows, reference_groups)
+
+
+def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
+    """How many pairs probabilities were calibrated on, and that in words."""
+    report: Any = memory.report
+    if not isinstance(report, FitReport) or memory.detector is None:
+        return None, "probabilities that were never calibrated on held-out pairs"
+    if report.repeats is not None and report.is_checked:
+        return report.repeats.checked, f"probabilities that were calibrated on {report.repeats.checked} rows left out"
+    if report.adapted is not None and report.adapted.is_kept:
+        return None, "probabilities that were carried over when the memory was adapted"
+    if report.unlabeled is not None and not report.unlabeled.is_checked:
+        return None, "probabilities that were calibrated on simulated copies, which no label has checked"
+    return report.pairs, f"probabilities that were calibrated on {report.pairs} pairs"

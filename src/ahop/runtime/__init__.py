@@ -1,0 +1,3 @@
+"""Recall without torch."""
+
+__all__ = ["scorer"]

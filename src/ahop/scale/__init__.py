@@ -1,0 +1,3 @@
+"""Many patterns: liftings, indexes, stores, clusters."""
+
+__all__ = ["cluster", "indexes", "liftings", "stores"]

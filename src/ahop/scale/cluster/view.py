@@ -1,0 +1,129 @@
+"""Recall over shards: validate, split into messages, send, merge."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ahop._core.checks import as_group_names, as_queries, check_count
+from ahop._core.missing import holds_nan
+from ahop._core.typing import Entries, Kind, Queries
+from ahop.memory.recall import Recall, in_kind_of, joined
+from ahop.scale.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
+from ahop.scale.stores.filters import as_filter
+from ahop.scale.stores.recovery import open_table
+from ahop.scale.stores.store import Store
+
+# For each block of queries in its turn the answers of all shards, to so many rows each and under a filter.
+Ask = Callable[[Iterator[Message], int, str | None], Iterator[list[ShardResult]]]
+Itself = TypeVar("Itself", bound="ShardedRecaller")
+
+
+class View:
+    """One version of a store as those see it who ask its shards: what was learned, and the columns, but no pattern.
+
+    Args:
+        shards: how many there are.
+        candidates: how many rows each of them reranks.
+    """
+
+    def __init__(self, store: Store, shards: int, candidates: int) -> None:
+        self.address = store.location.address
+        self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
+        self.model, self.dimensions, self.names = store.model(), store.dimensions, store.names
+        similarities = (self.model.similarity, *self.model.groups.values())
+        self._compares_patterns = any(each.compares_patterns for each in similarities)
+        self._has_gaps = True  # until the shards say that no pattern has any
+        self._schema = open_table(store.location, store.version).schema
+
+    def filter(self, where: Mapping[str, object] | None) -> str | None:
+        """Checked here, once: shards get words that are right."""
+        return None if where is None else as_filter(where, self._schema)
+
+    @torch.no_grad()
+    def recall(
+        self,
+        ask: Ask,
+        queries: Kind,
+        k: int,
+        where: Mapping[str, object] | None,
+        groups: Sequence[object] | None,
+    ) -> Recall[Kind]:
+        """What all shards answer together."""
+        checked = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
+        names = None if groups is None else as_group_names(groups, len(checked))
+        k = min(check_count("k", k), self.rows)
+        depth, words = depth_for(self.model, k, self.candidates), self.filter(where)
+        cuts = message_blocks(len(checked), self.dimensions, depth, self.shards)
+        messages = [
+            Message(np.ascontiguousarray(checked[rows].numpy()), None if names is None else names[rows])
+            for rows in cuts
+        ]
+        if self._compares_patterns and (self._has_gaps or holds_nan(checked)):
+            messages = self._with_worst(ask, messages, words)
+        parts = [merge(each, self.model, k) for each in ask(iter(messages), depth, words)]
+        return in_kind_of(queries, joined(parts) if parts else self._nothing(checked, k))
+
+    def _with_worst(self, ask: Ask, messages: list[Message], where: str | None) -> list[Message]:
+        """The same with the worst scores of all shards, which are asked for these first."""
+        asking = (replace(each, asks_worst=True) for each in messages)
+        found = list(ask(asking, 1, where))
+        if found:
+            self._has_gaps = any(bool(each.arrays["gaps"]) for each in found[0])
+        return [
+            replace(message, worst=np.minimum.reduce([each.arrays["worst"] for each in answers]))
+            for message, answers in zip(messages, found, strict=True)
+        ]
+
+    def _nothing(self, queries: Queries, k: int) -> Recall[Tensor]:
+        """What is answered to no query."""
+        posterior = queries.new_empty(0, k)
+        unknown = None if self.model.detector is None else queries.new_empty(0)
+        patterns = queries.new_empty(0, k, self.dimensions)
+        return Recall(posterior.long(), posterior, patterns, unknown, is_checked=self.model.is_checked)
+
+
+class ShardedRecaller(ABC):
+    """Answers as a memory does, from shards; patterns are named by their ids in the store."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Of the store."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """Of the store that is answered from."""
+
+    @abstractmethod
+    def recall(
+        self,
+        queries: Kind,
+        k: int = 1,
+        *,
+        where: Mapping[str, object] | None = None,
+        groups: Sequence[object] | None = None,
+        same: Entries | None = None,
+    ) -> Recall[Kind]:
+        """The k stored patterns that each query most likely came from.
+
+        Args:
+            where: columns of the store and the values that they may have: only such rows are answered, and the
+                posterior is among them. Beyond those there are, the number is -1.
+            groups: where each query comes from, if the memory was fitted with groups.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what was taken."""
+
+    def __enter__(self: Itself) -> Itself:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,24 @@
+"""The best of very many stored patterns: exhaustive, or by engines whose settings were calibrated."""
+
+from ahop.scale.indexes.build import Measured, index, tune
+from ahop.scale.indexes.engines.base import Engine, Found
+from ahop.scale.indexes.engines.exact import ExactEngine
+from ahop.scale.indexes.engines.faiss import FaissEngine
+from ahop.scale.indexes.engines.pgvector import PgVectorEngine
+from ahop.scale.indexes.files import load_index, save_index
+from ahop.scale.indexes.reranking import Index, lifted
+
+__all__ = [
+    "Engine",
+    "ExactEngine",
+    "FaissEngine",
+    "Found",
+    "Index",
+    "Measured",
+    "PgVectorEngine",
+    "index",
+    "lifted",
+    "load_index",
+    "save_index",
+    "tune",
+]

@@ -1,0 +1,19 @@
+"""Durable tables of patterns and of what was learned about them: versioned, for many writers, larger than memory."""
+
+from ahop.scale.stores.create import create_store
+from ahop.scale.stores.repair import Health, examine_store, repair_store
+from ahop.scale.stores.rows import Rows
+from ahop.scale.stores.store import Store, Version, open_store
+from ahop.scale.stores.stored_index import StoredIndex
+
+__all__ = [
+    "Health",
+    "Rows",
+    "Store",
+    "StoredIndex",
+    "Version",
+    "create_store",
+    "examine_store",
+    "open_store",
+    "repair_store",
+]

@@ -1,0 +1,1 @@
+"""Collections: what they hold, snapshots, feedback, batches."""

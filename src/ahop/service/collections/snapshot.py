@@ -1,0 +1,149 @@
+"""One state of a collection: patterns, their numbers and columns, a model. It never changes."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from ahop._core.derived import keep_derived
+from ahop._core.files import digest
+from ahop._core.kernels.packing import keep_packed
+from ahop._core.labels import numbers_of_entries
+from ahop.memory.explanation import Compared, Explanation, explain
+from ahop.memory.memory import AssociativeMemory
+from ahop.memory.ranking import posterior_of
+from ahop.memory.recall import Recall, labels_at
+from ahop.memory.scoring import rank, rank_together, settled, without_floor
+from ahop.scale.indexes.reranking import Index
+from ahop.service.collections.columns import Columns, longest
+
+# Through an index only so many of its candidates are answered: the last of them are not sure to be the next best.
+SHARE = 0.25
+# Filters whose rows are remembered, and how many rows of all of them.
+REMEMBERED, REMEMBERED_ROWS = 64, 2**22
+
+
+@final
+class Snapshot:
+    """Answers requests of one version.
+
+    Args:
+        memory: nobody else changes it.
+        ids: (n,) the number of each row, by which answers name it.
+        columns: what is known of each row.
+        version: of the model and the rows.
+        index: of the memory, which brings the candidates where few answers are asked for.
+    """
+
+    def __init__(
+        self,
+        memory: AssociativeMemory,
+        ids: Tensor,
+        columns: Mapping[str, list[Any]],
+        version: int,
+        index: Index | None = None,
+    ) -> None:
+        self.memory, self.ids, self.version, self.index = memory, ids, version, index
+        known = {"id": ids.tolist(), **columns}
+        if memory.labels is not None and "label" not in known:
+            known["label"] = memory.labels.tolist()
+        self.columns = Columns(known, len(ids))
+        # In an answer: of the longest label, and of the longest name of a dimension.
+        self.label_bytes = 0 if memory.labels is None else self.columns.columns["label"].longest
+        self.name_bytes = longest(memory.dimensions or ["dimension 00000000"])
+        keep_packed(memory.patterns)
+        keep_derived(memory.patterns)
+        # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.
+        self._stored = memory.modulation(memory.patterns)
+        self._row_of: dict[int, int] | None = None
+        self._rows: OrderedDict[str, Tensor] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.memory.patterns.shape[1])
+
+    def rows(
+        self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
+    ) -> tuple[str, Tensor | None]:
+        """The rows that pass both filters, and a name for these; None for all."""
+        if where is None and forced is None:
+            return "", None
+        name = digest(json.dumps([where, forced], sort_keys=True).encode())
+        with self._lock:
+            if name in self._rows:
+                self._rows.move_to_end(name)
+                return name, self._rows[name]
+        found = self.columns.rows(where or {})
+        if forced is not None:
+            allowed = self.columns.rows(forced)
+            found = found[torch.isin(found, allowed, assume_unique=True)]
+        with self._lock:
+            self._rows[name] = found
+            while len(self._rows) > REMEMBERED or sum(map(len, self._rows.values())) > REMEMBERED_ROWS:
+                self._rows.popitem(last=False)
+        return name, found
+
+    def row_of(self, number: int) -> int | None:
+        """The row of the pattern with this number."""
+        if self._row_of is None:
+            self._row_of = {each: row for row, each in enumerate(self.ids.tolist())}
+        return self._row_of.get(number)
+
+    def digest_of(self, row: int) -> str:
+        """Sixteen digits that tell a stored pattern from others: of its numbers, and of where it has none."""
+        pattern = self.memory.patterns[row].detach().float()
+        numbers = pattern.masked_fill(pattern.isnan(), torch.nan).numpy()  # there are several kinds of NaN
+        return digest(numbers.astype("<f4").tobytes())[:16]
+
+    def uses_index(self, k: int, same: Sequence[object] | None = None) -> bool:
+        """Whether the index answers such a question; else every row is scored."""
+        return self.index is not None and same is None and k <= SHARE * self.index.candidates
+
+    @torch.no_grad()
+    def recall(
+        self,
+        queries: Tensor,
+        k: int,
+        rows: Tensor | None = None,
+        groups: Sequence[str] | None = None,
+        same: Sequence[object] | None = None,
+        patterns: bool = False,
+    ) -> Recall[Tensor]:
+        """As a memory recalls; `indices` are rows, and patterns are looked up only if they are asked for."""
+        memory, k = self.memory, min(k, len(self))
+        model, prior = memory.model, memory.log_prior
+        if self.index is not None and self.uses_index(k, same):
+            searched = self.index.search(queries, self.index.candidates, where=rows, groups=groups)
+            posterior, unknown = posterior_of(searched, model, k)
+            ranked = searched.best(k)
+        elif same is None:
+            ranked = rank(model, self._stored, queries, k, groups=groups, rows=rows, log_prior=prior)
+            posterior, unknown = posterior_of(ranked, model, k)
+        else:
+            numbers = numbers_of_entries("same", same, len(queries))
+            ranked, unknown = rank_together(
+                model, self._stored, queries, numbers, k, groups=groups, rows=rows, log_prior=prior
+            )
+            posterior = posterior_of(ranked, without_floor(model), k)[0]
+        found = memory.patterns.new_empty(*ranked.ids.shape, 0)
+        if patterns:
+            found = memory.patterns[ranked.ids.clamp_min(0)].masked_fill((ranked.ids < 0).unsqueeze(-1), torch.nan)
+        return Recall(ranked.ids, posterior, found, unknown, labels_at(memory.labels, ranked.ids), model.is_checked)
+
+    def explain(self, query: Tensor, rows: Tensor | None, group: str | None) -> Explanation:
+        """Why one query (1, d) is answered as it is, among the rows that may be answered."""
+        memory = self.memory
+        model = memory.model if group is None else memory.model.for_group(group)
+        model = settled(model, self._stored, query, rows)
+        ranked = rank(model, self._stored, query, 2, rows=rows, log_prior=memory.log_prior)
+        names = memory.labels if memory.labels is not None else self.ids.numpy().astype(object)
+        compared = Compared.among(ranked, None, self._stored, memory.log_prior, names, memory.dimensions)
+        return explain(model, ranked, compared, query)

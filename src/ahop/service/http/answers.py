@@ -1,0 +1,181 @@
+"""What is sent back: one shape for answers, one for errors."""
+
+import json
+from http import HTTPStatus
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import torch
+from starlette.responses import Response
+from torch import Tensor
+
+from ahop.errors import (
+    AhopError,
+    ConflictError,
+    DataNotFoundError,
+    InsufficientMemoryError,
+    UnavailableError,
+)
+from ahop.memory.recall import Recall, cut
+from ahop.operate.linking.edges import Edges
+from ahop.operate.linking.link import links_of, share_unmatched
+from ahop.service.collections.batching import BusyError
+from ahop.service.collections.snapshot import Snapshot
+from ahop.service.request import LinkSettings, RecallRequest, TooLargeError
+
+# Bars of an explanation.
+BARS = 8
+
+
+class RefusedError(Exception):
+    """A request that is answered by an error.
+
+    Args:
+        words: what is wrong.
+        mend: what to do about it.
+    """
+
+    def __init__(self, status: int, words: str, mend: str | None = None, **headers: str) -> None:
+        super().__init__(words)
+        self.status, self.mend = int(status), mend
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def response(self) -> Response:
+        words = {"error": str(self)} | ({} if self.mend is None else {"mend": self.mend})
+        return json_response(words, self.status, self.headers)
+
+
+def json_response(words: Any, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:
+    """JSON in ASCII, so that no text can fail to be sent; NaN must be null by now."""
+    return Response(json.dumps(words, allow_nan=False), int(status), headers, "application/json")
+
+
+def refused(error: BaseException) -> RefusedError:
+    """How an error of ours is told."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, BusyError):
+        seconds = str(error.seconds)
+        return RefusedError(
+            HTTPStatus.TOO_MANY_REQUESTS, str(error), "Ask again after `Retry-After` seconds.", Retry_After=seconds
+        )
+    if isinstance(error, UnavailableError | InsufficientMemoryError):
+        return RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, str(error), "Ask again later.", Retry_After="1")
+    if isinstance(error, TooLargeError):
+        return RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error))
+    if isinstance(error, ConflictError):
+        return RefusedError(HTTPStatus.CONFLICT, str(error))
+    if isinstance(error, DataNotFoundError):
+        return RefusedError(HTTPStatus.NOT_FOUND, str(error))
+    assert isinstance(error, AhopError)
+    return RefusedError(HTTPStatus.BAD_REQUEST, str(error))
+
+
+def recall_words(
+    request: RecallRequest, snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None
+) -> dict[str, Any]:
+    """What a recall answers."""
+    available = len(snapshot) if rows is None else len(rows)
+    found = cut(found, slice(None), min(request.k, available))
+    indices = found.indices
+    words: dict[str, Any] = {"ids": numbers_of(snapshot, indices), "posterior": _rounded(found.posterior)}
+    if found.labels is not None:
+        words["labels"] = found.labels.tolist()
+    if found.unknown is not None:
+        words["unknown"] = _rounded(found.unknown)
+    for name in request.columns:
+        values = snapshot.columns.columns[name].values
+        words.setdefault("columns", {})[name] = [
+            [None if row < 0 else values[row] for row in some] for some in indices.tolist()
+        ]
+    if request.patterns:
+        words["patterns"] = _with_null(found.patterns)
+    if request.policy is not None:
+        made = found.decide(request.policy)
+        words["actions"], words["confidence"] = made.actions.tolist(), made.confidence.tolist()
+        if made.sets is not None:
+            words["sets"] = [list(each) for each in made.sets]
+    if request.explain:
+        words["explanations"] = [_explanation(request, snapshot, place, rows) for place in range(len(request.queries))]
+    return words | {"checked": found.is_checked, "exhausted": available < request.k, "version": snapshot.version}
+
+
+def link_words(
+    snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None, settings: LinkSettings
+) -> dict[str, Any]:
+    """What a link answers, from the candidates of each query."""
+    memory, count = snapshot.memory, len(found.indices)
+    detector, available = memory.detector, len(snapshot) if rows is None else len(rows)
+    if not available:
+        return _no_links(count, memory.labels is not None) | {"version": snapshot.version}
+    given = settings.unmatched
+    share = share_unmatched(given, count, available, settings.one_to_one, detector is not None)
+    found = cut(found, slice(None), min(found.indices.shape[1], available))
+    prior = 0.0 if detector is None else detector.log_prior_odds
+    edges = Edges.of(found.indices, found.posterior, found.unknown, prior, len(snapshot))
+    none = torch.zeros(len(snapshot), dtype=torch.bool)
+    links = links_of(edges, share, settings.one_to_one, 1, snapshot.ids.numpy(), np.arange(count), none)
+    words: dict[str, Any] = {
+        "queries": links.right.tolist(),
+        "ids": links.left.tolist(),
+        "probability": links.probability.tolist(),
+        "unmatched": links.unmatched_right.rows.tolist(),
+        "unmatched_probability": links.unmatched_right.probability.tolist(),
+        "unmatched_share": links.unmatched_share,
+    }
+    if memory.labels is not None:
+        words["labels"] = [memory.labels[snapshot.row_of(each)] for each in words["ids"]]
+    return words | {"version": snapshot.version}
+
+
+def _no_links(count: int, has_labels: bool) -> dict[str, Any]:
+    """Among no rows, every query is unmatched."""
+    none: dict[str, Any] = {name: [] for name in ("queries", "ids", "probability", *["labels"] * has_labels)}
+    return none | {
+        "unmatched": list(range(count)),
+        "unmatched_probability": [1.0] * count,
+        "unmatched_share": 1.0 if count else 0.0,
+    }
+
+
+def numbers_of(snapshot: Snapshot, rows: Tensor) -> list[list[int]]:
+    """The numbers of rows (b, k); -1 where there are no more."""
+    found: list[list[int]] = snapshot.ids[rows.clamp_min(0)].masked_fill(rows < 0, -1).tolist()
+    return found
+
+
+def _explanation(request: RecallRequest, snapshot: Snapshot, place: int, rows: Tensor | None) -> dict[str, Any]:
+    group = None if request.groups is None else request.groups[place]
+    found = snapshot.explain(request.queries[place : place + 1].to(snapshot.memory.patterns), rows, group)
+    bars = [
+        {name: _finite(value) if isinstance(value, float) else value for name, value in vars(bar).items()}
+        for bar in found.shown(BARS)
+    ]
+    return {
+        "answer": found.answer,
+        "rival": found.rival,
+        "posterior": _finite(found.posterior),
+        "log_odds": _finite(found.log_odds),
+        "words": str(found),
+        "bars": bars,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _rounded(values: Tensor) -> Any:
+    """The digits that single precision has; the number that is read is the one that was written."""
+    if values.dtype != torch.float32:
+        return values.tolist()
+    return _walk(values.tolist(), lambda number: float(f"{number:.9g}"))
+
+
+def _with_null(values: Tensor) -> Any:
+    return _walk(values.tolist(), lambda number: None if number != number else float(f"{number:.9g}"))
+
+
+def _walk(values: Any, change: Any) -> Any:
+    return [_walk(each, change) for each in values] if isinstance(values, list) else change(values)

@@ -1,0 +1,208 @@
+"""Routes that change nothing."""
+
+from http import HTTPStatus
+from typing import final
+
+from fastapi import Request
+from starlette.responses import Response
+from torch import Tensor
+
+from ahop.errors import InvalidValueError
+from ahop.memory.recall import Recall
+from ahop.service import request as asking
+from ahop.service.collections.batching import BusyError
+from ahop.service.collections.collection import Collection
+from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.watched import report_words
+from ahop.service.http.answers import RefusedError, json_response, link_words, numbers_of, recall_words
+from ahop.service.http.arrow import STREAM, read_arrow, write_arrow
+from ahop.service.http.gate import told_of
+from ahop.service.http.metrics import CONTENT_TYPE
+from ahop.service.http.shared import LARGE, Shared
+from ahop.service.http.sizes import bytes_of, check_size, link_bytes, recall_bytes
+from ahop.service.request import LinkSettings, RecallRequest
+
+# Answers of more numbers are written beside the thread that listens.
+LARGE_ANSWER = 2**13
+# Stored patterns that are considered for each query that is linked.
+CANDIDATES = 64
+
+
+@final
+class Reading:
+    """Whether it lives, what there is, what a query came from, and how it goes."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared, self._explaining = shared, 0
+
+    async def livez(self) -> Response:
+        """Whether the process runs."""
+        return json_response({"status": "alive"})
+
+    async def readyz(self) -> Response:
+        """Whether it takes requests; not any more once it was told to end."""
+        if self.shared.held.is_draining:
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "The service is ending.", "Ask another one.")
+        return json_response({"status": "ready"})
+
+    async def listed(self, request: Request) -> Response:
+        """The collections that the key opens."""
+        key = told_of(request).key
+        found = [
+            {
+                "name": name,
+                "kind": each.source.kind,
+                "version": each.snapshot.version,
+                "dimensions": each.snapshot.dimensions,
+            }
+            for name, each in list(self.shared.collections.items())  # another thread may add one meanwhile
+            if key.opens(name)
+        ]
+        return json_response({"collections": found})
+
+    async def inspected(self, name: str, request: Request) -> Response:
+        """What a collection holds, what was learned, and what a request may cost."""
+        collection = self.shared.collection(name, request)
+        snapshot, key = collection.snapshot, told_of(request).key
+        memory, limits = snapshot.memory, self.shared.limits
+        rows = snapshot.rows(None, key.where)[1]
+        words = {
+            "name": name,
+            "kind": collection.source.kind,
+            "version": snapshot.version,
+            "patterns": len(snapshot) if rows is None else len(rows),
+            "dimensions": snapshot.dimensions,
+            "names": None if memory.dimensions is None else list(memory.dimensions),
+            "has_labels": memory.labels is not None,
+            "columns": {each: column.kind.__name__ for each, column in snapshot.columns.columns.items()},
+            "groups": memory.model.group_names[:1000],
+            "tells_unknown": memory.detector is not None,
+            "index": None if snapshot.index is None else snapshot.index.engine.settings()["kind"],
+            "checked": memory.model.is_checked,
+            "report": None if memory.report is None else str(memory.report),
+            "pairs": len(self.shared.feedback[name]),
+            "bytes": bytes_of(snapshot),
+            "limits": {
+                each: getattr(limits, each)
+                for each in ("body_bytes", "queries", "answers", "answer_bytes", "explained")
+            },
+        }
+        return json_response(words)
+
+    async def recall(self, name: str, request: Request) -> Response:
+        """The k stored patterns that each query most likely came from."""
+        collection, body = await self.shared.admitted(name, request)
+        snapshot = collection.snapshot
+        asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(request, body, snapshot))
+        found, rows = await self.found(collection, snapshot, asked, request, recall_bytes(asked, snapshot))
+        size = found.indices.numel() * (snapshot.dimensions if asked.patterns else 1)
+        is_arrow = STREAM in request.headers.get("accept", "")
+
+        def written() -> Response:
+            words = recall_words(asked, snapshot, found, rows)
+            return Response(write_arrow(words), media_type=STREAM) if is_arrow else json_response(words)
+
+        if not asked.explain:
+            return await self.shared.maybe_beside(size > LARGE_ANSWER, written)
+        if self._explaining >= self.shared.limits.explaining:
+            raise BusyError(1)
+        self._explaining += 1
+        try:
+            return await self.shared.maybe_beside(True, written)
+        finally:
+            self._explaining -= 1
+
+    async def link(self, name: str, request: Request) -> Response:
+        """Which stored pattern each query came from, each pattern being the origin of one query at most."""
+        collection, body = await self.shared.admitted(name, request)
+        snapshot = collection.snapshot
+        asked, settings = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
+        found, rows = await self.found(collection, snapshot, asked, request, link_bytes(asked, snapshot))
+        words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, settings))
+        return json_response(words)
+
+    async def found(
+        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request, size: int
+    ) -> tuple[Recall[Tensor], Tensor | None]:
+        """What is answered, in `size` bytes, and the rows among which it was looked for; None for all."""
+        told, name = told_of(request), collection.name
+        check_size(size, len(asked.queries), self.shared.limits.answer_bytes)
+        self.shared.held.reserve(told, size, self.shared.limits)
+        told.queries = len(asked.queries)
+        filter_name, rows = snapshot.rows(asked.where, told.key.where)
+        found = await self.shared.answered(collection, snapshot, asked, filter_name, rows)
+        unknown = None if found.unknown is None else float(found.unknown.sum())
+        self.shared.metrics.answered(name, len(found.indices), float(found.confidence.sum()), unknown)
+        if asked.same is None:
+            numbers = numbers_of(snapshot, found.indices)
+            self.shared.reviews[name].look(told.id, snapshot.version, asked.queries, numbers, found)
+            self.shared.watched[name].look(asked.queries, asked.groups)
+        return found, rows
+
+    async def versions(self, name: str, request: Request) -> Response:
+        """The versions whose model can be answered from again, and the fits of late."""
+        collection = self.shared.collection(name, request, writes=True)
+        found = await self.shared.write(collection.versions)
+        words = [
+            {"version": each.number, "current": each.is_current} | ({} if each.when is None else {"when": each.when})
+            for each in found
+        ]
+        return json_response({"versions": words, "fits": [job.facts() for job in self.shared.refits.of(name)]})
+
+    async def review(self, name: str, request: Request) -> Response:
+        """Answers of late that a person should look at, if the service was started to keep them."""
+        self.shared.collection(name, request, writes=True)
+        kept = self.shared.reviews[name]
+        if not kept.is_on:
+            raise RefusedError(
+                HTTPStatus.CONFLICT,
+                "No answers are kept for review: that would keep queries too.",
+                "Start the service with `--review 100` to keep the last hundred in memory.",
+            )
+        return json_response({"review": kept.entries(100, self.shared.limits.answer_bytes)})
+
+    async def watch(self, name: str, request: Request) -> Response:
+        """What the last queries show: how many answers are right, and what has moved since the fit."""
+        collection = self.shared.collection(name, request, writes=True)
+        watched = self.shared.watched[name]
+        if not watched.is_on:
+            raise RefusedError(
+                HTTPStatus.CONFLICT,
+                "No queries are kept, so there is nothing to watch.",
+                "Start the service with `--watch 500` to keep the last five hundred in memory.",
+            )
+        if watched.is_looking:
+            raise BusyError(1)
+        report = await self.shared.maybe_beside(True, lambda: watched.report(collection.snapshot))
+        if report is None:
+            raise RefusedError(HTTPStatus.CONFLICT, "There were too few queries so far.", "Ask again later.")
+        return json_response(report_words(report))
+
+    async def measured(self, request: Request) -> Response:
+        """Counters for Prometheus."""
+        key = told_of(request).key
+        if key.collections is not None or key.where is not None:
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This key is for some collections; counters are of all.")
+        for name, each in list(self.shared.collections.items()):
+            snapshot = each.snapshot
+            facts = await self.shared.write(each.facts)
+            self.shared.metrics.state(name, snapshot.version, len(snapshot), len(self.shared.feedback[name]), facts)
+        return Response(self.shared.metrics.text(), media_type=CONTENT_TYPE)
+
+    def _read_link(self, body: bytes, snapshot: Snapshot) -> tuple[RecallRequest, LinkSettings]:
+        fields = asking.read_json(body, asking.LINK, self.shared.most_values(snapshot))
+        of_recall = {each: value for each, value in fields.items() if each in asking.RECALL}
+        asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, self.shared.limits)
+        return asked, asking.link_settings(fields)
+
+    def _read_recall(self, request: Request, body: bytes, snapshot: Snapshot) -> RecallRequest:
+        limits, queries = self.shared.limits, None
+        if request.headers.get("content-type", "").split(";")[0].strip().lower() == STREAM:
+            body, queries = read_arrow(body, snapshot.dimensions, limits.queries)
+        known = [each for each in asking.RECALL if queries is None or each != "queries"]
+        fields = asking.read_json(body, known, self.shared.most_values(snapshot))
+        asked = asking.recall_request(fields, snapshot.dimensions, limits, queries)
+        for each in asked.columns:
+            if each not in snapshot.columns.columns:
+                raise InvalidValueError(f"`columns` may name {sorted(snapshot.columns.columns)}; got {each[:100]!r}.")
+        return asked

@@ -1,0 +1,202 @@
+"""What the routes of one service share: its collections, the thread that recalls, and how a request is read."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, TypeVar, final
+
+from fastapi import Request
+from filelock import FileLock
+from torch import Tensor
+
+from ahop.errors import ConflictError, UnavailableError
+from ahop.memory.recall import Recall
+from ahop.service.collections.batching import Job, Worker
+from ahop.service.collections.collection import Collection, create, created
+from ahop.service.collections.feedback import Feedback, Review
+from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.watched import Watched
+from ahop.service.http.answers import RefusedError
+from ahop.service.http.body import read_body
+from ahop.service.http.gate import Held, told_of
+from ahop.service.http.metrics import Metrics
+from ahop.service.http.shedding import LoadShedder
+from ahop.service.http.traces import tracer_of_environment
+from ahop.service.jobs.refit import Refits
+from ahop.service.jobs.upkeep import Upkeep
+from ahop.service.keys import Key
+from ahop.service.options import Options
+from ahop.service.request import RecallRequest, most_values
+
+Result = TypeVar("Result")
+# Turns that queries of one origin may take.
+TURNS = 20
+# Bodies of more bytes are read beside the thread that listens.
+LARGE = 2**17
+
+
+@final
+class Shared:
+    """One service."""
+
+    def __init__(self, collections: Mapping[str, Collection], options: Options) -> None:
+        self.collections, self.options, self.limits = dict[str, Collection](), options, options.limits
+        self.worker, self.metrics = Worker(options), Metrics()
+        self.refits = Refits(options.limits.fit_seconds, options.limits.fits)
+        self.metrics.watch(lambda: self.worker.waiting)
+        self.held, self.tracer = Held(), tracer_of_environment()
+        self.shedder = LoadShedder(self.collections, self.worker, options.keys, self.metrics)
+        self.feedback, self.reviews = dict[str, Feedback](), dict[str, Review]()
+        self.watched = dict[str, Watched]()
+        for each in collections.values():
+            self.open(each)
+        self._beside = ThreadPoolExecutor(2, "ahop-beside")
+        self._writing = ThreadPoolExecutor(1, "ahop-writing")
+        self._upkeep = [
+            Upkeep("follow", options.follow_seconds, self._follow),
+            Upkeep("watching", options.watch_seconds if options.watch else 0.0, self._watch),
+            Upkeep("compaction", 0.0 if options.is_read_only else options.compact_seconds, self._compact),
+        ]
+
+    def open(self, collection: Collection) -> Collection:
+        """Answer from this collection too."""
+        name = collection.name
+        self.feedback[name] = Feedback(collection.state, collection.snapshot.dimensions, self.limits)
+        self.reviews[name], self.watched[name] = Review(self.options), Watched(self.options.watch)
+        self.collections[name] = collection
+        return collection
+
+    def create(self, folder: Path, name: str, patterns: Tensor, metadata: Any) -> Collection:
+        """A new collection, if there may be one more, with those that other processes make in the same folder."""
+        with FileLock(folder / ".lock"):
+            there = {*self.collections, *created(folder)}
+            if len(there) >= self.limits.collections:
+                raise ConflictError(f"There are {len(there)} collections already, as many as there may be.")
+            return self.open(create(folder, name, patterns, metadata))
+
+    def close(self) -> None:
+        for each in self._upkeep:
+            each.close()
+        self.refits.close()
+        self.tracer.close()
+        self.worker.close()
+        self._beside.shutdown()
+        self._writing.shutdown()
+
+    def collection(self, name: str, request: Request, writes: bool = False) -> Collection:
+        told = told_of(request)
+        if name not in self.collections or not told.key.opens(name):
+            raise RefusedError(
+                HTTPStatus.NOT_FOUND, "There is no such collection.", "GET /collections lists those that there are."
+            )
+        told.collection = name
+        if writes and request.method == "GET":
+            check_rights(told.key)
+        elif writes:
+            self.check_writable(told.key)
+        return self.collections[name]
+
+    def check_writable(self, key: Key) -> None:
+        check_rights(key)
+        if self.options.is_read_only:
+            mend = "Write to the store by another service, or from Python; it is seen here a second later."
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This service only reads, as several processes answer.", mend)
+
+    async def admitted(self, name: str, request: Request) -> tuple[Collection, bytes]:
+        """The collection and the body of a request that will be recalled for; refused before any work is done on it."""
+        collection = self.collection(name, request)
+        body = await self.body(request)
+        self.worker.check_free(collection.cost.seconds(1))
+        return collection, body
+
+    async def body(self, request: Request) -> bytes:
+        return await read_body(request, self.limits, self.held)
+
+    async def answered(
+        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, filter_name: str, rows: Tensor | None
+    ) -> Recall[Tensor]:
+        """Wait for the thread that recalls."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Recall[Tensor]] = loop.create_future()
+
+        def tell(found: Recall[Tensor] | BaseException) -> None:
+            loop.call_soon_threadsafe(_set, future, found)
+
+        queries = asked.queries.to(snapshot.memory.patterns)
+        job = Job(
+            snapshot,
+            collection.cost_of(snapshot, asked.k, asked.same),
+            queries,
+            asked.k,
+            rows,
+            filter_name,
+            asked.groups,
+            asked.same,
+            asked.patterns,
+            tell,
+        )
+        # What queries of one origin say is added in one go, which others wait for.
+        longest = self.limits.work_seconds if asked.same is None else TURNS * self.options.slice_seconds
+        if job.seconds_left > longest and len(queries) > 1:
+            raise RefusedError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"These queries would take about {job.seconds_left:.0f} seconds.",
+                f"Send at most {max(1, int(len(queries) * longest / job.seconds_left))} at a time.",
+            )
+        self.worker.check_free(job.seconds_left)
+        self.worker.submit(job)
+        try:
+            await asyncio.wait({future}, timeout=self.limits.answer_seconds)
+            if not future.done():
+                raise UnavailableError(f"There was no answer after {self.limits.answer_seconds:g} seconds.")
+            return future.result()
+        finally:
+            job.is_given_up = True
+
+    async def read(self, request: Request, work: Callable[[bytes], Result]) -> Result:
+        """What is made of the body of a request; of a large one, beside the thread that listens."""
+        body = await self.body(request)
+        return await self.maybe_beside(len(body) > LARGE, lambda: work(body))
+
+    def most_values(self, snapshot: Snapshot, rows: int | None = None) -> int:
+        """Values of a body that a collection has use for."""
+        return most_values(self.limits, snapshot.dimensions, len(snapshot.columns.columns), rows)
+
+    async def maybe_beside(self, is_large: bool, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._beside, work) if is_large else work()
+
+    async def write(self, work: Callable[[], Result]) -> Result:
+        """One change at a time, beside the thread that listens."""
+        return await asyncio.get_running_loop().run_in_executor(self._writing, work)
+
+    def _follow(self) -> None:
+        """See what others have written."""
+        for each in list(self.collections.values()):
+            self._writing.submit(each.follow).result()
+
+    def _watch(self) -> None:
+        """Let the counters tell what the last queries show."""
+        for name, each in list(self.collections.items()):
+            if self.watched[name].is_due() and (report := self.watched[name].report(each.snapshot)) is not None:
+                self.metrics.saw(name, report)
+
+    def _compact(self) -> None:
+        """Tidy up the tables that need it, one change at a time as all changes are."""
+        for each in list(self.collections.values()):
+            self._writing.submit(each.compact).result()
+
+
+def check_rights(key: Key) -> None:
+    if not key.may_write:
+        raise RefusedError(HTTPStatus.FORBIDDEN, "This key may only read.", "Use a key with `may_write`.")
+
+
+def _set(future: "asyncio.Future[Recall[Tensor]]", found: Recall[Tensor] | BaseException) -> None:
+    if future.done():
+        return
+    if isinstance(found, BaseException):
+        future.set_exception(found)
+    else:
+        future.set_result(found)

@@ -1,0 +1,1 @@
+"""Work in the background: refits and upkeep."""
