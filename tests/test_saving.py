@@ -429,8 +429,6 @@ WRITING = ["memory.saving.archive.save_file", "_core.files.os.fsync", "_core.fil
 
 
 @pytest.mark.parametrize("broken", WRITING)
-    "broken", ["memory.saving.archive.save_file", "_core.files.os.fsync", "_core.files.Path.replace"]
-)
 def test_a_write_that_fails_leaves_the_old_file_and_no_litter(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
