@@ -3,7 +3,6 @@
 import copy
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final, overload
 
 import numpy as np
@@ -22,14 +21,11 @@ from ahop._core.checks import (
     flags_of,
     same_kind,
 )
-from ahop._core.derived import keep_derived
 from ahop._core.frames import index_of, names_of
 from ahop._core.html import facts
-from ahop._core.kernels.packing import keep_packed, worth_packing
+from ahop._core.kernels.packing import worth_packing
 from ahop._core.labels import as_labels, as_text, frozen, numbers_of_entries
 from ahop._core.locks import CopyableLock
-from ahop._core.missing import filled, holds_nan, observed
-from ahop._core.tensors import all_finite, saturate
 from ahop._core.typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
 from ahop._core.words import told
 from ahop.energies.base import Energy
@@ -42,7 +38,8 @@ from ahop.memory.report import Report
 from ahop.memory.saving.archive import write_archive
 from ahop.memory.saving.description import describe_model
 from ahop.memory.saving.export import export
-from ahop.memory.scoring import rank, rank_together, settled, with_prior, without_floor
+from ahop.memory.scoring import rank, rank_together, settled, without_floor
+from ahop.memory.state import State
 from ahop.memory.unknown import UnknownDetector
 from ahop.modulations.base import Modulation
 from ahop.separations.base import Separation
@@ -67,40 +64,6 @@ class _Part(Generic[Value]):
 
     def __set__(self, memory: "AssociativeMemory", value: Value) -> None:
         memory.model = memory.model.replaced(**{self._name: value})
-
-
-@dataclass(frozen=True)
-class _State:
-    """What answers one call, whatever is added or learned meanwhile: patterns, labels and model belong together."""
-
-    patterns: Tensor
-    log_prior: Tensor | None
-    labels: NDArray[np.object_] | None
-    model: Model
-
-    def stored(self) -> Tensor:
-        """The patterns as the similarity sees them."""
-        keep_packed(self.patterns)
-        keep_derived(self.patterns)
-        return self.model.modulation(self.patterns)
-
-    def scores(self, queries: Queries) -> Scores:
-        scores = self.model.similarity(self.stored(), queries)
-        return scores if self.log_prior is None else with_prior(scores, self.log_prior, self.model.separation)
-
-    def weights(self, queries: Queries) -> Weights:
-        return self.model.separation(self.scores(queries))
-
-    def read(self, weights: Weights) -> Queries:
-        answers = weights @ self.patterns
-        if all_finite(answers):
-            return answers
-        if not holds_nan(self.patterns):  # weights that are no distribution may be very large
-            return _held_finite(weights, self.patterns)
-        is_mean = self.model.separation.is_distribution
-        mass = (weights if is_mean else torch.ones_like(weights)) @ observed(self.patterns)
-        sums = _held_finite(weights, filled(self.patterns))
-        return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
 
 
 @final
@@ -396,11 +359,11 @@ class AssociativeMemory(nn.Module):
         words = None if state.labels is None else state.labels.tolist()
         export(path, state.model, state.stored(), state.log_prior, words, None if named is None else list(named))
 
-    def _state(self) -> _State:
+    def _state(self) -> State:
         if torch.compiler.is_compiling():  # a compiler sees no other thread
-            return _State(self.patterns, self.log_prior, self.labels, self.model)
+            return State(self.patterns, self.log_prior, self.labels, self.model)
         with self._lock:
-            return _State(self.patterns, self.log_prior, self.labels, self.model)
+            return State(self.patterns, self.log_prior, self.labels, self.model)
 
     def _check_labels(self, named: NDArray[np.object_] | None, count: int) -> None:
         """Of patterns that are to be added."""
@@ -442,13 +405,6 @@ def _model(
             "`model.replaced(separation=...)`."
         )
     return similarity
-
-
-def _held_finite(weights: Weights, patterns: Tensor) -> Queries:
-    """Sums of weighed patterns, held at the largest finite number."""
-    largest = weights.detach().abs().amax(-1, keepdim=True)
-    largest = largest.where(largest > 1, 1)
-    return saturate(saturate((weights / largest) @ patterns) * largest)
 
 
 def _labels(patterns: RowsLike, labels: Entries | None, count: int) -> NDArray[np.object_] | None:
