@@ -545,14 +545,14 @@ def test_answers_are_of_one_version_while_models_change(memory: ahop.Associative
     collection = Collection("rooms", path)
     queries, seen = memory.patterns[:64] + 0.9, set[int]()
     worker, is_over = Worker(Options(slice_seconds=1e-9, limits=Limits(wait_seconds=100.0))), threading.Event()
-    expected = {1: collection.snapshot.recall(queries, 1).posterior}
+    expected = {1: collection.snapshot.answers(queries, 1).posterior}
 
     def swap() -> None:
         for step in range(2, 12):
             changed = model.replaced(separation=ahop.Softmax(1.0 / step))
             expected[step] = (
                 Snapshot(ahop.AssociativeMemory(memory.patterns, changed), torch.arange(len(memory)), {}, step)
-                .recall(queries, 1)
+                .answers(queries, 1)
                 .posterior
             )
             assert collection.learn(changed).version == step

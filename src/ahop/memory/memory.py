@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from typing_extensions import override
 
 from ahop._core.blocks import blocks
 from ahop._core.checks import (
@@ -17,28 +18,25 @@ from ahop._core.checks import (
     as_queries,
     as_query,
     as_rows,
-    check_count,
     flags_of,
     same_kind,
 )
 from ahop._core.frames import index_of, names_of
 from ahop._core.html import facts
 from ahop._core.kernels.packing import worth_packing
-from ahop._core.labels import as_labels, as_text, frozen, numbers_of_entries
+from ahop._core.labels import as_labels, as_text, frozen
 from ahop._core.locks import CopyableLock
 from ahop._core.typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
 from ahop._core.words import told
 from ahop.energies.base import Energy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
-from ahop.memory.explanation import Compared, Explanation, explain
+from ahop.memory.explanation import Explanation
 from ahop.memory.model import DEFAULT_ENERGY, Model
-from ahop.memory.ranking import posterior_of
-from ahop.memory.recall import Recall, in_kind_of, labels_at
+from ahop.memory.recall import BaseRecaller, Recall
 from ahop.memory.report import Report
 from ahop.memory.saving.archive import write_archive
 from ahop.memory.saving.description import describe_model
 from ahop.memory.saving.export import export
-from ahop.memory.scoring import rank, rank_together, settled, without_floor
 from ahop.memory.state import State
 from ahop.memory.unknown import UnknownDetector
 from ahop.modulations.base import Modulation
@@ -67,7 +65,7 @@ class _Part(Generic[Value]):
 
 
 @final
-class AssociativeMemory(nn.Module):
+class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     r"""$y = \mathrm{sep}(\mathrm{sim}(\mathrm{mod}(\Xi), x))\,\Xi$: four ingredients and the stored patterns.
 
     Args:
@@ -184,74 +182,6 @@ class AssociativeMemory(nn.Module):
         """
         return self._state().read(weights)
 
-    @overload
-    def recall(
-        self,
-        queries: Tensor,
-        k: int = 1,
-        *,
-        where: Entries | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Tensor]: ...
-    @overload
-    def recall(
-        self,
-        queries: NotTensor,
-        k: int = 1,
-        *,
-        where: Entries | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[NDArray[Any]]: ...
-    def recall(
-        self,
-        queries: RowsLike,
-        k: int = 1,
-        *,
-        where: Entries | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Any]:
-        """The k stored patterns that each query most likely came from.
-
-        Scores are looked at in blocks and forgotten. Separations that are no distribution (Hop, D-Hop, E-Hop) rank by
-        score, and their posterior is its softmax.
-
-        Args:
-            queries: (b, d), NaN where nothing was observed. The columns of a frame are put into the order of the stored
-                one; those that it has not got were not observed.
-            where: which rows may be answered, as flags (n,) or as numbers; the posterior is among them. Beyond those
-                there are, the index is -1.
-            groups: where each query comes from, such as its device, if the memory was fitted with groups. Those that
-                it does not know are answered by what all have in common.
-            same: which queries have their origin in common, such as repeated scans or the frames of a video: an entry
-                for each query, equal where the origin is the same. What they say is added, and there is one answer for
-                each entry, in the order of their first appearance. They must be damaged independently of each other:
-                a damage that they share is counted as often as there are queries.
-        """
-        state = self._state()
-        patterns, prior, labels, model = state.patterns, state.log_prior, state.labels, state.model
-        checked, stored = as_queries(queries, patterns, dimensions=self.dimensions), state.stored()
-        k = min(check_count("k", k), len(patterns))
-        rows = (
-            None if where is None else flags_of("where", where, len(patterns)).to(stored.device).nonzero().squeeze(-1)
-        )
-        if same is None:
-            ranked = rank(model, stored, checked, k, groups=groups, rows=rows, log_prior=prior)
-            posterior, unknown = posterior_of(ranked, model, k)
-        else:
-            numbers = numbers_of_entries("same", same, len(checked)).to(stored.device)
-            ranked, unknown = rank_together(
-                model, stored, checked, numbers, k, groups=groups, rows=rows, log_prior=prior
-            )
-            posterior = posterior_of(ranked, without_floor(model), k)[0]
-        found = patterns[ranked.ids.clamp_min(0)]
-        if where is not None:
-            found = found.masked_fill((ranked.ids < 0).unsqueeze(-1), torch.nan)
-        named = labels_at(labels, ranked.ids)
-        return in_kind_of(queries, Recall(ranked.ids, posterior, found, unknown, named, model.is_checked))
-
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is: what each dimension says for the answer, and against its rival.
 
@@ -262,11 +192,8 @@ class AssociativeMemory(nn.Module):
             group: where the query comes from, if the memory was fitted with groups.
         """
         state = self._state()
-        prior, labels, model = state.log_prior, state.labels, state.model.for_group(group)
-        asked, stored = as_query(query, state.patterns, self.dimensions), state.stored()
-        model = settled(model, stored, asked)
-        ranked = rank(model, stored, asked, 2, log_prior=prior)
-        return explain(model, ranked, Compared.among(ranked, against, stored, prior, labels, self.dimensions), asked)
+        asked = as_query(query, state.patterns, self.dimensions)
+        return state.explained(asked, against, group, state.labels, self.dimensions)
 
     def for_group(self, group: object) -> "AssociativeMemory":
         """The same memory as queries of this group see it; itself if the group is not known."""
@@ -359,6 +286,28 @@ class AssociativeMemory(nn.Module):
         words = None if state.labels is None else state.labels.tolist()
         export(path, state.model, state.stored(), state.log_prior, words, None if named is None else list(named))
 
+    @override
+    def _like(self) -> Tensor:
+        return self.patterns
+
+    @override
+    def _names(self) -> tuple[str, ...] | None:
+        return self.dimensions
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Entries | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
+        state = self._state()
+        return state.recalled(queries, k, _rows(where, state.patterns), groups)
+
+    @override
+    def _recalled_together(
+        self, queries: Queries, k: int, where: Entries | None, groups: Sequence[object] | None, same: Entries
+    ) -> Recall[Tensor]:
+        state = self._state()
+        return state.recalled_together(queries, k, _rows(where, state.patterns), groups, same)
+
     def _state(self) -> State:
         if torch.compiler.is_compiling():  # a compiler sees no other thread
             return State(self.patterns, self.log_prior, self.labels, self.model)
@@ -411,3 +360,8 @@ def _labels(patterns: RowsLike, labels: Entries | None, count: int) -> NDArray[n
     """Those that are given, else those that a frame has."""
     found = index_of(patterns) if labels is None else labels
     return None if found is None else as_labels(found, count)
+
+
+def _rows(where: Entries | None, patterns: Tensor) -> Tensor | None:
+    """The numbers of rows that may be answered; None for all."""
+    return None if where is None else flags_of("where", where, len(patterns)).to(patterns.device).nonzero().squeeze(-1)

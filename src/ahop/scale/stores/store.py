@@ -4,21 +4,21 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, final, overload
+from typing import Any, final
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
-from ahop._core.checks import as_queries, as_query, check_count
+from ahop._core.checks import as_query, check_count
 from ahop._core.free_memory import check_free_memory
 from ahop._core.html import facts
-from ahop._core.typing import Array, Entries, NotTensor, RowsLike
+from ahop._core.typing import Array, Entries, Queries, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
 from ahop.memory.explanation import Compared, Explanation, explain, is_unknown
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
-from ahop.memory.recall import Recall, in_kind_of, refuse_same
+from ahop.memory.recall import BaseRecaller, Recall
 from ahop.scale.stores.changes import add_rows, compact, remove_rows, replace_model, restore, upsert_rows
 from ahop.scale.stores.filters import as_filter
 from ahop.scale.stores.integrity import verify_version
@@ -61,7 +61,7 @@ class Version:
 
 
 @final
-class Store:
+class Store(BaseRecaller[Mapping[str, object]]):
     """Patterns, columns that are known of each, and a model, in a table that many can write to.
 
     `create_store` makes one and `open_store` opens it. A handle sees one version until it writes or is refreshed. What
@@ -169,54 +169,6 @@ class Store:
         if not len(patterns):
             raise ShapeError("`fragments` must hold at least one pattern, as a memory does; got none.")
         return over(self.model(), patterns, self.names)
-
-    @overload
-    def recall(
-        self,
-        queries: Tensor,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Tensor]: ...
-    @overload
-    def recall(
-        self,
-        queries: NotTensor,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[NDArray[Any]]: ...
-    def recall(
-        self,
-        queries: RowsLike,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Any]:
-        """The k stored patterns that each query most likely came from, as the memory over all of them answers.
-
-        The whole table passes by in batches, so it may be larger than memory. For many queries build an `index`.
-
-        Args:
-            where: columns and the values that they may have, one or several: only such rows are answered, and the
-                posterior is among them. Beyond those there are, the number is -1.
-            groups: where each query comes from, if the memory was fitted with groups.
-        """
-        refuse_same(same, "Ask `store.memory()`.")
-        self._verify()
-        model, count = self.model(), len(self)
-        checked = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
-        sql = None if where is None else as_filter(where, self._table.schema)
-        found = stream(
-            model, checked, min(check_count("k", k), max(1, count)), lambda: self._batches(sql), count, groups
-        )
-        return in_kind_of(queries, found)
 
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the whole table passes by once.
@@ -338,6 +290,23 @@ class Store:
             for file in (self.location.folder / CACHE).glob("v*"):
                 if not file.name.startswith(kept):
                     file.unlink(missing_ok=True)
+
+    @override
+    def _like(self) -> Tensor:
+        return torch.empty(0, self.dimensions)
+
+    @override
+    def _names(self) -> tuple[str, ...] | None:
+        return self.names
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
+        self._verify()
+        model, count = self.model(), len(self)
+        sql = None if where is None else as_filter(where, self._table.schema)
+        return stream(model, queries, min(k, max(1, count)), lambda: self._batches(sql), count, groups)
 
     def _verify(self) -> None:
         """The files of this version are as they were written."""
