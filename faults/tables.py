@@ -74,11 +74,11 @@ def changed(store: Store, words: Mapping[str, Any]) -> list[int]:
     given = None if ids is None else torch.tensor(ids, dtype=torch.long)
     if kind == "add":
         return store.add(
-            framed(words["rows"], store.names, store.dimensions), given, metadata_of(words["marks"])
+            framed(words["rows"], store.columns, store.dimensions), given, metadata_of(words["marks"])
         ).tolist()
     if kind == "upsert":
         assert given is not None
-        store.upsert(framed(words["rows"], store.names, store.dimensions), given, metadata_of(words["marks"]))
+        store.upsert(framed(words["rows"], store.columns, store.dimensions), given, metadata_of(words["marks"]))
     elif kind == "remove":
         assert given is not None
         store.remove(given)

@@ -183,7 +183,7 @@ def test_a_collection_says_what_it_is(service: Running, memory: ahop.Associative
     assert [each["name"] for each in service.ask("GET", "/collections")[1]["collections"]] == ["rooms", "phones"]
     facts = service.ask("GET", "/collections/phones")[1]
     assert facts["patterns"] == len(memory)
-    assert facts["columns"] == {"id": "int", "color": "str"}
+    assert facts["metadata"] == {"id": "int", "color": "str"}
     assert "held-out" in facts["report"]
 
 

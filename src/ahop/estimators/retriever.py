@@ -159,14 +159,20 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
         said = np.concatenate(unknown) if unknown else None
         return Retrieval(self.ids_[found], np.concatenate(posterior), found, said)
 
+    @property
+    @override
+    def columns(self) -> tuple[str, ...] | None:
+        return self.memory_.columns
+
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self.memory_.dimensions
+
     @override
     def _like(self) -> Tensor:
         check_is_fitted(self)
         return self.memory_.patterns
-
-    @override
-    def _names(self) -> tuple[str, ...] | None:
-        return self.memory_.dimensions
 
     @override
     def _recalled(self, queries: Tensor, k: int, where: Any, groups: Any) -> Recall[Tensor]:

@@ -218,7 +218,7 @@ def _learn_repeats(
     """One pattern for each label; what happens to copies is learned, and checked, from rows that were left out."""
     assert memory.labels is not None
     rows = memory.patterns.cpu()
-    asked = None if queries is None else as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    asked = None if queries is None else as_queries(queries, memory.patterns, columns=memory.columns)
     named = None if groups is None else list(groups)
     later = None if named is None or asked is None or len(named) == len(rows) else named[len(rows) :]
     names, numbers = ([], torch.arange(len(rows))) if named is None else numbered(_of_rows(named, rows, later, asked))
@@ -226,7 +226,7 @@ def _learn_repeats(
     patterns, model, report = _taught(repeats, names, wanted, only_suitable, seed, progress)
     labels = list(dict.fromkeys(memory.labels.tolist()))
     fitted = AssociativeMemory(patterns.to(memory.patterns), model.to(memory.patterns.device), labels=labels)
-    fitted.dimensions = memory.dimensions
+    fitted.columns = memory.columns
     fitted.model = fitted.model.replaced(
         report=report, reference=Reference.of(memory.patterns, named and named[: len(rows)])
     )
@@ -289,7 +289,7 @@ def _learn_unlabeled(
 
     Labels also say whether what queries teach is better than what the labels teach alone.
     """
-    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    asked = as_queries(queries, memory.patterns, columns=memory.columns)
     labels = 0 if labeled is None else len(labeled)
     names = None if groups is None else as_group_names(groups, labels + len(asked))[labels:]
     patterns = memory.modulation(memory.patterns)

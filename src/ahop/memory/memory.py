@@ -81,7 +81,8 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
 
     Attributes:
         labels: (n,) or None if there are none.
-        dimensions: the names of the columns, or None if there are none.
+        columns: the names of the columns, or None if there are none.
+        dimensions: the number of columns.
 
     Paper:
         Section 2.1, the unified framework; with the defaults, A-Hop [eqn:ret-dyn].
@@ -94,6 +95,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
 
     patterns: Tensor
     log_prior: Tensor | None
+    columns: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -114,7 +116,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         self.register_buffer("log_prior", None if log_prior is None else as_log_prior(log_prior, stored))
         self.model = _model(similarity, separation, modulation, energy, stored.shape[1])
         self.labels = _labels(patterns, labels, len(stored))
-        self.dimensions = names_of(patterns)
+        self.columns = names_of(patterns)
         self._lock = CopyableLock()
         self._check_sizes()
 
@@ -133,6 +135,11 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
 
     def __len__(self) -> int:
         return len(self.patterns)
+
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self.patterns.shape[1]
 
     def extra_repr(self) -> str:
         return f"patterns={tuple(self.patterns.shape)}"
@@ -155,12 +162,12 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def scores(self, queries: RowsLike) -> Scores:
         r"""$\mathrm{sim}(\mathrm{mod}(\Xi), x) + \log p(\xi)$, (b, n)."""
         state = self._state()
-        return state.scores(as_queries(queries, state.patterns, dimensions=self.dimensions))
+        return state.scores(as_queries(queries, state.patterns, columns=self.columns))
 
     def weights(self, queries: RowsLike) -> Weights:
         r"""$\mathrm{sep}(s)$, (b, n)."""
         state = self._state()
-        return state.weights(as_queries(queries, state.patterns, dimensions=self.dimensions))
+        return state.weights(as_queries(queries, state.patterns, columns=self.columns))
 
     @overload
     def retrieve(self, queries: Tensor) -> Tensor: ...
@@ -169,7 +176,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def retrieve(self, queries: RowsLike) -> Array:
         r"""$y = \mathrm{sep}(s)\,\Xi$, (b, d), of the same kind as the queries; also what calling the memory does."""
         state = self._state()
-        checked = as_queries(queries, state.patterns, dimensions=self.dimensions)
+        checked = as_queries(queries, state.patterns, columns=self.columns)
         row_bytes = 4 * len(state.patterns) * state.patterns.element_size()
         parts = [state.read(state.weights(checked[rows])) for rows in blocks(len(checked), row_bytes)]
         return same_kind(torch.cat(parts) if parts else checked, queries)
@@ -192,8 +199,8 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
             group: where the query comes from, if the memory was fitted with groups.
         """
         state = self._state()
-        asked = as_query(query, state.patterns, self.dimensions)
-        return state.explained(asked, against, group, state.labels, self.dimensions)
+        asked = as_query(query, state.patterns, self.columns)
+        return state.explained(asked, against, group, state.labels, self.columns)
 
     def for_group(self, group: object) -> "AssociativeMemory":
         """The same memory as queries of this group see it; itself if the group is not known."""
@@ -202,7 +209,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         if model is state.model:
             return self
         view = AssociativeMemory(state.patterns, model, log_prior=state.log_prior, labels=state.labels)
-        view.dimensions = self.dimensions
+        view.columns = self.columns
         return view
 
     def energy(self, queries: RowsLike) -> PerQuery:
@@ -211,7 +218,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         model = state.model
         if model.energy is None:
             raise UnsupportedError("This network has no energy (Table 1 of the paper gives none for U-Hop).")
-        checked = as_queries(queries, state.patterns, dimensions=self.dimensions)
+        checked = as_queries(queries, state.patterns, columns=self.columns)
         return model.energy(checked, state.scores(checked), model.separation, model.modulation)
 
     def add(self, patterns: RowsLike, labels: Entries | None = None) -> Tensor:
@@ -220,7 +227,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         Args:
             labels: one for each of them, if the memory has labels; default the index of a pandas frame.
         """
-        more = as_queries(patterns, self.patterns, "patterns", self.dimensions)
+        more = as_queries(patterns, self.patterns, "patterns", self.columns)
         named = _labels(patterns, labels, len(more))
         if self.log_prior is not None:
             raise UnsupportedError(
@@ -271,8 +278,8 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         """Write everything to one file that `ahop.load` reads. No pickle; written beside, then moved into place."""
         state = copy.copy(self)  # nobody adds to it
         manifest = describe_model(state.model)
-        if state.dimensions is not None:
-            manifest["dimensions"] = list(state.dimensions)
+        if state.columns is not None:
+            manifest["dimensions"] = list(state.columns)
         labels = {} if state.labels is None else {"labels": as_text(state.labels)}
         write_archive(path, manifest, {**state.state_dict(), **labels})
 
@@ -282,17 +289,13 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         Raises:
             UnsupportedError: the scorer does not know this similarity; the error says which it knows.
         """
-        state, named = self._state(), self.dimensions
+        state, named = self._state(), self.columns
         words = None if state.labels is None else state.labels.tolist()
         export(path, state.model, state.stored(), state.log_prior, words, None if named is None else list(named))
 
     @override
     def _like(self) -> Tensor:
         return self.patterns
-
-    @override
-    def _names(self) -> tuple[str, ...] | None:
-        return self.dimensions
 
     @override
     def _recalled(

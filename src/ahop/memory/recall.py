@@ -37,8 +37,18 @@ class Recaller(Protocol):
 class BaseRecaller(ABC, Generic[Filter]):
     """The one `recall`: it checks its arguments and answers in the kind of array that was given.
 
-    A subclass says what queries look like, `_like` and `_names`, and answers checked tensors, `_recalled`.
+    A subclass says what queries look like, `columns` and `dimensions`, and answers checked tensors, `_recalled`.
     """
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the columns of the stored patterns; None if they have none."""
+
+    @property
+    @abstractmethod
+    def dimensions(self) -> int:
+        """The number of these columns."""
 
     @overload
     def recall(
@@ -91,20 +101,16 @@ class BaseRecaller(ABC, Generic[Filter]):
         Raises:
             UnavailableError: a cluster or a service does not answer, or says to come back later.
         """
-        checked = as_queries(queries, self._like(), dimensions=self._names())
+        checked = as_queries(queries, self._like(), columns=self.columns)
         if same is None:
             found = self._recalled(checked, check_count("k", k), where, groups)
         else:
             found = self._recalled_together(checked, check_count("k", k), where, groups, same)
         return in_kind_of(queries, found)
 
-    @abstractmethod
     def _like(self) -> Tensor:
         """A tensor (n, d) in the dtype and on the device of the stored patterns; n may be 0."""
-
-    @abstractmethod
-    def _names(self) -> Sequence[str] | None:
-        """The names of the d columns; None if they have none."""
+        return torch.empty(0, self.dimensions)
 
     @abstractmethod
     def _recalled(

@@ -39,18 +39,20 @@ class HttpClient(BaseRecaller[Mapping[str, object]]):
         if not self.url.startswith(("http://", "https://")):
             raise InvalidValueError(f"`url` must begin with http:// or https://; got {url!r}.")
         facts = self._ask("/health", None)
-        self.dimensions, self.rows = int(facts["dimensions"]), int(facts["patterns"])
+        self._dimensions, self.rows = int(facts["dimensions"]), int(facts["patterns"])
 
     def __len__(self) -> int:
         return self.rows
 
+    @property
     @override
-    def _like(self) -> Tensor:
-        return torch.empty(0, self.dimensions)
-
-    @override
-    def _names(self) -> None:
+    def columns(self) -> None:
         return None
+
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self._dimensions
 
     @override
     def _recalled(

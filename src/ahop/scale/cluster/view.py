@@ -35,7 +35,7 @@ class View:
     def __init__(self, store: Store, shards: int, candidates: int) -> None:
         self.address = store.location.address
         self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
-        self.model, self.dimensions, self.names = store.model(), store.dimensions, store.names
+        self.model, self.dimensions, self.columns = store.model(), store.dimensions, store.columns
         similarities = (self.model.similarity, *self.model.groups.values())
         self._compares_patterns = any(each.compares_patterns for each in similarities)
         self._has_gaps = True  # until the shards say that no pattern has any
@@ -103,13 +103,15 @@ class ShardedRecaller(BaseRecaller[Mapping[str, object]]):
     def _view(self) -> View:
         """The version that is answered from."""
 
+    @property
     @override
-    def _like(self) -> Tensor:
-        return torch.empty(0, self._view().dimensions)
+    def columns(self) -> tuple[str, ...] | None:
+        return self._view().columns
 
+    @property
     @override
-    def _names(self) -> tuple[str, ...] | None:
-        return self._view().names
+    def dimensions(self) -> int:
+        return self._view().dimensions
 
     @abstractmethod
     def close(self) -> None:

@@ -83,9 +83,19 @@ class Index(BaseRecaller[Where]):
     def __len__(self) -> int:
         return int((~self.removed).sum())
 
+    @property
+    @override
+    def columns(self) -> tuple[str, ...] | None:
+        return self.memory.columns
+
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self.memory.dimensions
+
     def _repr_html_(self) -> str:
         known = {
-            "patterns": f"{len(self)} of {self.memory.patterns.shape[1]} dimensions",
+            "patterns": f"{len(self)} of {self.dimensions} dimensions",
             "engine": repr(self.engine),
             "similarity": type(self.memory.similarity).__name__,
             "candidates of a query": self.candidates,
@@ -96,11 +106,11 @@ class Index(BaseRecaller[Where]):
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the answers are the index's own."""
         memory = self.memory
-        asked = as_query(query, memory.patterns, memory.dimensions)
+        asked = as_query(query, memory.patterns, memory.columns)
         model = memory.model.for_group(group)
         worst = self._worst(model.similarity, asked, None)
         ranked = self.search(asked, 2, groups=None if group is None else [group])
-        compared = Compared.among(ranked, against, self._stored, memory.log_prior, memory.labels, memory.dimensions)
+        compared = Compared.among(ranked, against, self._stored, memory.log_prior, memory.labels, memory.columns)
         if bool(self.removed[compared.rows.cpu()].any()):
             raise InvalidValueError(f"`against` must be a pattern that can be answered; {against!r} was removed.")
         if worst is not None:
@@ -122,16 +132,12 @@ class Index(BaseRecaller[Where]):
             worst: (b, m) the worst scores of each query among all rows of that larger answer; see
                 `Similarity.worst_scores`. If None, those of the rows that stand for all others.
         """
-        checked = as_queries(queries, self.memory.patterns, dimensions=self.memory.dimensions)
+        checked = as_queries(queries, self.memory.patterns, columns=self.memory.columns)
         return self._search(checked, check_count("k", k), where, groups, worst)
 
     @override
     def _like(self) -> Tensor:
         return self.memory.patterns
-
-    @override
-    def _names(self) -> tuple[str, ...] | None:
-        return self.memory.dimensions
 
     @override
     def _recalled(
@@ -176,7 +182,7 @@ class Index(BaseRecaller[Where]):
             metadata: one entry for each of them, if the index has metadata.
             labels: the same, if the memory has labels.
         """
-        more = as_queries(patterns, self.memory.patterns, "patterns", self.memory.dimensions)
+        more = as_queries(patterns, self.memory.patterns, "patterns", self.memory.columns)
         together = copy(self.metadata)  # ours stays as it is if the memory refuses
         together.add(metadata, len(more))
         rows, self.metadata = self.memory.add(patterns, labels), together

@@ -53,7 +53,7 @@ def over(model: Model, patterns: torch.Tensor, names: tuple[str, ...] | None = N
         names: of the dimensions.
     """
     memory = AssociativeMemory(patterns[:1], model)
-    memory.patterns, memory.dimensions = patterns, names
+    memory.patterns, memory.columns = patterns, names
     return memory
 
 

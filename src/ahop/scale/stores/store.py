@@ -81,12 +81,11 @@ class Store(BaseRecaller[Mapping[str, object]]):
         return f"Store({self.location.address!r}, version={self.version}, rows={len(self)})"
 
     def _repr_html_(self) -> str:
-        columns = [name for name in self._table.schema.names if name not in (ID, PATTERN)]
         known = {
             "address": self.location.address,
             "version": self.version,
             "patterns": f"{len(self)} of {self.dimensions} dimensions",
-            "columns": ", ".join(columns) or "none",
+            "metadata": ", ".join(self.metadata_columns) or "none",
         }
         return facts("Store", known)
 
@@ -96,17 +95,19 @@ class Store(BaseRecaller[Mapping[str, object]]):
         return int(self._table.version)
 
     @property
+    @override
     def dimensions(self) -> int:
         return int(self._table.schema.field(PATTERN).type.list_size)
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        """Of the dimensions, if the patterns came from a frame: the columns of queries are put into their order."""
+    @override
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the columns, if the patterns came from a frame: those of queries are put into their order."""
         return read_names(self._table.schema, self.dimensions, self.location)
 
     @property
-    def columns(self) -> list[str]:
-        """The names of the metadata."""
+    def metadata_columns(self) -> list[str]:
+        """The names of the columns that are known of each pattern beside its numbers."""
         return [name for name in self._table.schema.names if name not in (ID, PATTERN)]
 
     # Versions.
@@ -168,7 +169,7 @@ class Store(BaseRecaller[Mapping[str, object]]):
         patterns = self.rows(fragments).patterns
         if not len(patterns):
             raise ShapeError("`fragments` must hold at least one pattern, as a memory does; got none.")
-        return over(self.model(), patterns, self.names)
+        return over(self.model(), patterns, self.columns)
 
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the whole table passes by once.
@@ -179,7 +180,7 @@ class Store(BaseRecaller[Mapping[str, object]]):
             group: where the query comes from, if the memory was fitted with groups.
         """
         self._verify()
-        model, names = self.model().for_group(group), self.names
+        model, names = self.model().for_group(group), self.columns
         asked = as_query(query, torch.empty(0, self.dimensions), names)
         chosen = settled_among(model, model.similarity, asked, lambda: self._batches(None))
         model = model if chosen is model.similarity else model.replaced(similarity=chosen)
@@ -189,7 +190,7 @@ class Store(BaseRecaller[Mapping[str, object]]):
         if against is not None:
             rivals = Rows(ids[:0], patterns[:0], {}) if is_unknown(against) else self._row(against)
             ids, patterns = torch.cat([ids[:1], rivals.ids]), torch.cat([patterns[:1], rivals.patterns])
-        return explain(model, ranked, Compared.of(ids, model.modulation(patterns), dimensions=names), asked)
+        return explain(model, ranked, Compared.of(ids, model.modulation(patterns), columns=names), asked)
 
     def index(
         self,
@@ -219,7 +220,9 @@ class Store(BaseRecaller[Mapping[str, object]]):
         }
         self._verify()
         given = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
-        return indexed(self._table, self.location, self.model(), self.names, self._batches(None), given, options, cache)
+        return indexed(
+            self._table, self.location, self.model(), self.columns, self._batches(None), given, options, cache
+        )
 
     # Writing.
 
@@ -234,14 +237,14 @@ class Store(BaseRecaller[Mapping[str, object]]):
             InvalidValueError: some of the numbers are there already. Nothing is stored then.
         """
         self._check_open()
-        stored = as_stored(patterns, self.dimensions, self.names)
+        stored = as_stored(patterns, self.dimensions, self.columns)
         given = None if ids is None else as_ids(ids, len(stored))
         return self._writer.change(self._table, lambda table: add_rows(self._writer, table, stored, given, metadata))
 
     def upsert(self, patterns: RowsLike, ids: Array, metadata: Mapping[str, Any] | None = None) -> None:
         """Store these patterns under these numbers, replacing what was there."""
         self._check_open()
-        stored = as_stored(patterns, self.dimensions, self.names)
+        stored = as_stored(patterns, self.dimensions, self.columns)
         numbers = as_ids(ids, len(stored))
         self._writer.change(self._table, lambda table: upsert_rows(self._writer, table, stored, numbers, metadata))
 
@@ -260,7 +263,7 @@ class Store(BaseRecaller[Mapping[str, object]]):
                 f"`memory` must be of {self.dimensions} dimensions, as the stored patterns are; "
                 f"got {memory.patterns.shape[1]}."
             )
-        for place, (here, there) in enumerate(zip(memory.dimensions or (), self.names or (), strict=False)):
+        for place, (here, there) in enumerate(zip(memory.columns or (), self.columns or (), strict=False)):
             if here != there:
                 raise InvalidValueError(
                     f"`memory` must have the dimensions of the stored patterns, in their order; dimension {place} is "
@@ -290,14 +293,6 @@ class Store(BaseRecaller[Mapping[str, object]]):
             for file in (self.location.folder / CACHE).glob("v*"):
                 if not file.name.startswith(kept):
                     file.unlink(missing_ok=True)
-
-    @override
-    def _like(self) -> Tensor:
-        return torch.empty(0, self.dimensions)
-
-    @override
-    def _names(self) -> tuple[str, ...] | None:
-        return self.names
 
     @override
     def _recalled(

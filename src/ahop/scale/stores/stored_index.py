@@ -51,12 +51,14 @@ class StoredIndex(BaseRecaller[Mapping[str, object]]):
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
     @override
-    def _like(self) -> Tensor:
-        return self.index.memory.patterns
+    def columns(self) -> tuple[str, ...] | None:
+        return self.index.memory.columns
 
+    @property
     @override
-    def _names(self) -> tuple[str, ...] | None:
+    def dimensions(self) -> int:
         return self.index.memory.dimensions
 
     @override

@@ -31,7 +31,7 @@ class Snapshot:
     Args:
         memory: nobody else changes it.
         ids: (n,) the number of each row, by which answers name it.
-        columns: what is known of each row.
+        metadata: columns of what is known of each row.
         version: of the model and the rows.
         index: of the memory, which brings the candidates where few answers are asked for.
     """
@@ -40,18 +40,18 @@ class Snapshot:
         self,
         memory: AssociativeMemory,
         ids: Tensor,
-        columns: Mapping[str, list[Any]],
+        metadata: Mapping[str, list[Any]],
         version: int,
         index: Index | None = None,
     ) -> None:
         self.memory, self.ids, self.version, self.index = memory, ids, version, index
-        known = {"id": ids.tolist(), **columns}
+        known = {"id": ids.tolist(), **metadata}
         if memory.labels is not None and "label" not in known:
             known["label"] = memory.labels.tolist()
-        self.columns = Columns(known, len(ids))
+        self.metadata = Columns(known, len(ids))
         # In an answer: of the longest label, and of the longest name of a dimension.
-        self.label_bytes = 0 if memory.labels is None else self.columns.columns["label"].longest
-        self.name_bytes = longest(memory.dimensions or ["dimension 00000000"])
+        self.label_bytes = 0 if memory.labels is None else self.metadata.columns["label"].longest
+        self.name_bytes = longest(memory.columns or ["dimension 00000000"])
         state = State(memory.patterns, memory.log_prior, memory.labels, memory.model)
         # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.
         self._state = replace(state, modulated=state.stored())
@@ -78,9 +78,9 @@ class Snapshot:
             if name in self._rows:
                 self._rows.move_to_end(name)
                 return name, self._rows[name]
-        found = self.columns.rows(where or {})
+        found = self.metadata.rows(where or {})
         if forced is not None:
-            allowed = self.columns.rows(forced)
+            allowed = self.metadata.rows(forced)
             found = found[torch.isin(found, allowed, assume_unique=True)]
         with self._lock:
             self._rows[name] = found
@@ -127,4 +127,4 @@ class Snapshot:
         """Explain the answer to one query (1, d), among the rows that may be answered."""
         memory = self.memory
         names = memory.labels if memory.labels is not None else self.ids.numpy().astype(object)
-        return self._state.explained(query, None, group, names, memory.dimensions, rows)
+        return self._state.explained(query, None, group, names, memory.columns, rows)
