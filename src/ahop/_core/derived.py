@@ -1,6 +1,6 @@
-"""What the parts of a model make of stored patterns alone, kept with these, so that no query pays for it again.
+"""Results that depend on stored patterns and on parts of a model alone, kept so that no query pays for them again.
 
-Who stores patterns, as a memory does, says so once by `keep_derived`; for all others everything is made anew.
+An owner of patterns, such as a memory, calls `keep_derived` once; for all others everything is made anew.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ ANYONE = Module()
 
 @dataclass(frozen=True)
 class _State:
-    """What a result was made of."""
+    """The state that a result was made from."""
 
     version: int
     tensors: list[Tensor]
@@ -43,7 +43,7 @@ class _State:
 
 @final
 class _Derived:
-    """What modules made of one tensor, while both live; and of which state of both."""
+    """Results of modules for one tensor, while both live; and the state of both that they were made from."""
 
     def __init__(self) -> None:
         self._made: WeakKeyDictionary[Module, tuple[_State, Any]] = WeakKeyDictionary()
@@ -74,7 +74,7 @@ def keep_derived(patterns: Tensor) -> None:
 
 
 def derived(patterns: Tensor, module: Module, make: Callable[[], Made], copies: int = 1) -> Made:
-    """What `make()` gives: something that depends on these patterns and on the state of the module, and no query.
+    """Return what `make()` gives: a result that depends on these patterns and on the state of the module, and no query.
 
     Args:
         copies: how many times as large as the patterns it is.
@@ -101,12 +101,12 @@ def derived(patterns: Tensor, module: Module, make: Callable[[], Made], copies: 
 
 
 def have_gaps(patterns: Tensor, queries: Tensor) -> bool:
-    """Whether something was not observed, of either."""
+    """True if patterns or queries have values that were not observed."""
     return holds_nan(queries) or has_gaps(patterns)
 
 
 def has_gaps(patterns: Tensor) -> bool:
-    """Whether something was not observed of the patterns."""
+    """True if patterns have values that were not observed."""
     return derived(patterns, ANYONE, lambda: holds_nan(patterns))
 
 

@@ -1,4 +1,4 @@
-"""What is done with answers: accept, ask a person, or say that the origin is not stored."""
+"""Decisions about answers: accept, ask a person, or say that the origin is not stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Decisions:
-    """What to do with each answer of a batch.
+    """The action for each answer of a batch.
 
     Attributes:
         actions: (b,) "accept", "ask" a person, or "unknown": the query comes from no stored pattern.
@@ -90,13 +90,13 @@ def decided(policy: Policy, posterior: Tensor, unknown: Tensor | None, names: Se
 
 
 def confidence_of(posterior: Tensor, unknown: Tensor | None) -> Tensor:
-    """How likely the first answer is right, (b,): it must be the right one of those stored, and one must be."""
+    """Probability that the first answer is right, (b,): it must be the right one of those stored, and one must be."""
     first = posterior[:, 0].double() if posterior.shape[1] else posterior.new_zeros(len(posterior)).double()
     return first if unknown is None else first * (1 - unknown.double())
 
 
 def q_values(confidence: Tensor) -> Tensor:
-    """Of each answer, the share of wrong ones to expect if it and all that are as sure are accepted, (b,)."""
+    """Share of wrong answers to expect if this one and all that are as sure are accepted, (b,)."""
     order = confidence.argsort(descending=True, stable=True)
     expected = (1 - confidence[order]).cumsum(0) / torch.arange(1, len(order) + 1, dtype=torch.float64)
     found = torch.empty_like(expected)
@@ -116,7 +116,7 @@ def upper_bound(errors: int, count: int, confidence: float) -> float:
 
 
 def is_bounded(errors: int, count: int, rate: float, confidence: float) -> bool:
-    """Whether the upper bound is at most this rate."""
+    """True if the upper bound is at most this rate."""
     return errors < count and _at_most(errors, count, rate) <= 1 - confidence
 
 

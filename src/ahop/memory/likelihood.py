@@ -40,7 +40,7 @@ class LikelihoodSimilarity(Similarity):
 
     @override
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
-        """Of a nuisance, what each dimension would say alone, and how much of it moved together with others."""
+        """Evidence of each dimension alone under a nuisance, and how much of it moved together with others."""
         if not isinstance(self.variant, NuisanceVariant):
             return super().contributions(patterns, queries)
         alone = self.variant.noise_per_dimension(patterns, queries)
@@ -75,7 +75,7 @@ class EvidenceSimilarity(DecomposableSimilarity):
 
     @override
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
-        """Of a mixture, also which entries were kept."""
+        """Evidence of each dimension; for a mixture, also the entries that were kept."""
         if not isinstance(self.variant, MixtureVariant):
             return super().contributions(patterns, queries)
         dimensions, is_kept = self.variant.evidence_and_kept(patterns, queries)

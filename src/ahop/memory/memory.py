@@ -322,7 +322,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
             return State(self.patterns, self.log_prior, self.labels, self.model)
 
     def _check_labels(self, named: NDArray[np.object_] | None, count: int) -> None:
-        """Of patterns that are to be added."""
+        """Check the labels of patterns that are to be added."""
         if self.labels is not None and named is None and count:
             raise InvalidTypeError(
                 f"`labels` are needed: those that are stored have labels, such as {self.labels[0]!r}. Pass "

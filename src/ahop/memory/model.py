@@ -25,7 +25,7 @@ DEFAULT_ENERGY: Final = FreeEnergy()
 
 @final
 class Model(nn.Module):
-    """How queries are compared, weighed and judged: all that a memory is, but for its patterns.
+    """Similarity, separation and all else that compares, weighs and judges queries: a memory without its patterns.
 
     Args:
         similarity: how close a query is to a pattern.
@@ -68,12 +68,12 @@ class Model(nn.Module):
 
     @property
     def is_checked(self) -> bool:
-        """Whether probabilities were compared with origins that somebody knew."""
+        """True if probabilities were compared with known origins."""
         return self.report is not None and self.report.is_checked
 
     @property
     def weighs_by_mass(self) -> bool:
-        """Whether a weight needs no more of the others than their mass; other separations need all scores at once."""
+        """True if a weight needs only the mass of all others; other separations need all scores at once."""
         return isinstance(self.separation, Softmax) or not self.separation.is_distribution
 
     @property

@@ -21,7 +21,7 @@ PerStored: TypeAlias = Entries | Mapping[Any, Any]
 
 @dataclass(frozen=True)
 class ClassMass(Generic[Kind]):
-    """How likely each class is, by the answers that belong to it.
+    """Probability of each class, by the answers that belong to it.
 
     Attributes:
         classes: (c,) the distinct classes, in the order of their first appearance.
@@ -87,7 +87,7 @@ def _distinct(indices: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _keys(answers: Answers, rows: Tensor) -> list[Label | None]:
-    """What each of these rows is called: its label, or its number; None if it is no row."""
+    """Name each of these rows: its label, or its number; None if it is no row."""
     if answers.labels is None:
         return list(rows.tolist())
     called = dict(zip(answers.indices.flatten().tolist(), answers.labels.ravel().tolist(), strict=True))
@@ -95,7 +95,7 @@ def _keys(answers: Answers, rows: Tensor) -> list[Label | None]:
 
 
 def _places(name: str, given: PerStored, count: int, rows: Tensor, keys: list[Label | None]) -> Tensor:
-    """Which of `count` entries belongs to each row; any for number -1, which is no answer."""
+    """Find the one of `count` entries that belongs to each row; any for number -1, which is no answer."""
     known = _names(name, given)
     if not count and len(rows):
         raise InvalidValueError(f"`{name}` must have an entry for each stored pattern; got none.")
@@ -116,7 +116,7 @@ def _places(name: str, given: PerStored, count: int, rows: Tensor, keys: list[La
 
 
 def _names(name: str, given: PerStored) -> dict[Label, int] | None:
-    """Where the entry of each label is; None if they are in the order of the stored patterns."""
+    """Places of the entries by label; None if they are in the order of the stored patterns."""
     if isinstance(given, Mapping):
         index = list(given)
     elif hasattr(given, "iloc") and (is_frame(given) or is_column(given)):

@@ -152,12 +152,12 @@ def _at(values: Tensor | None, place: Any) -> Tensor | None:
 
 
 def _below(scores: Tensor, best: Tensor) -> Tensor:
-    """How far scores are below the best; zero if neither has any."""
+    """Distance of scores below the best; zero if neither has any."""
     return (scores - best).nan_to_num(0, neginf=-torch.inf)
 
 
 def stacked(parts: Sequence[Ranked]) -> Ranked:
-    """What was found for blocks of queries, one below the other."""
+    """Stack the results for blocks of queries, one below the other."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -170,7 +170,7 @@ def stacked(parts: Sequence[Ranked]) -> Ranked:
 
 
 def gathered(parts: Sequence[tuple[Tensor, Ranked]]) -> Ranked:
-    """What was found for some of the queries at a time, in the order of the queries.
+    """Gather the results for parts of the queries, in the order of the queries.
 
     Args:
         parts: numbers of queries, (b,) and rising, and what was found for these; together each query once.

@@ -20,7 +20,7 @@ from ahop.memory.model import Model
 from ahop.memory.posteriors import Answers, ClassMass, PerStored, expected, mass_of
 from ahop.memory.ranking import Ranked, posterior_of
 
-# So many answers a notebook shows.
+# Answers that a notebook shows.
 SHOWN = 10
 # The patterns that may be answered, as one that recalls takes them: rows, or columns and their values.
 Filter = TypeVar("Filter")
@@ -131,7 +131,7 @@ class BaseRecaller(ABC, Generic[Filter]):
 
 @dataclass(frozen=True)
 class Recall(Generic[Kind]):
-    """What a memory answers, best first.
+    """Answers of a memory, best first.
 
     Attributes:
         indices: rows of the stored patterns, (b, k).
@@ -201,7 +201,7 @@ class Recall(Generic[Kind]):
 
     @property
     def confidence(self) -> Kind:
-        """How likely each first answer is right, (b,): its posterior, times how likely the origin is stored at all."""
+        """Probability that each first answer is right, (b,): its posterior, times that of an origin that is stored."""
         return self._kept(self._confidence())
 
     def q_values(self) -> Kind:
@@ -209,7 +209,7 @@ class Recall(Generic[Kind]):
         return self._kept(q_values(self._confidence()))
 
     def decide(self, policy: Policy) -> Decisions:
-        """What to do with each answer: accept it, ask a person, or take the query for one of no stored pattern.
+        """Decide about each answer: accept it, ask a person, or take the query for one of no stored pattern.
 
         Args:
             policy: of `ahop.policy`. For sets, recall as many answers as a set may have.

@@ -149,7 +149,7 @@ def rank_together(
 
 
 def without_floor(model: Model) -> Model:
-    """What weighs sums of evidence: every query has brought its floor, and has told whether it is unknown."""
+    """Drop floor and detector, to weigh sums of evidence: each query has had its floor and its chance to be unknown."""
     is_floored = isinstance(model.separation, Softmax) and model.separation.floor > 0
     return model.replaced(detector=None, separation=Softmax(model.beta) if is_floored else model.separation)
 

@@ -23,7 +23,7 @@ LEAST_RATE = 1e-12
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the scores of all rows show about each query, (b,) each and in float64. Parts can be merged.
+    """Statistics of the scores of all rows for each query, (b,) each and in float64. Parts can be merged.
 
     Attributes:
         best: the largest score.
@@ -50,7 +50,7 @@ class Evidence:
 
     @classmethod
     def of(cls, scores: Scores) -> "Evidence":
-        """Of scores (b, n)."""
+        """Compute it from scores (b, n)."""
         if not scores.shape[-1]:
             return cls.none(len(scores), scores.device)
         is_known = scores > 0.5 * lowest(scores.dtype)
@@ -85,15 +85,15 @@ class Evidence:
 
     @classmethod
     def stacked(cls, parts: "Sequence[Evidence]") -> "Evidence":
-        """Of blocks of queries, one below the other."""
+        """Stack blocks of queries, one below the other."""
         return cls(*(torch.cat([getattr(part, each.name) for part in parts]) for each in fields(cls)))
 
     def __getitem__(self, queries: Tensor) -> "Evidence":
-        """Of some of the queries."""
+        """Select some of the queries."""
         return Evidence(*(getattr(self, each.name)[queries] for each in fields(self)))
 
     def merged(self, other: "Evidence") -> "Evidence":
-        """Of the rows of both. Means and squares are joined as Chan has it: no differences of large numbers."""
+        """Merge with that of other rows. Means and squares are joined as Chan has it, without large differences."""
         lower = torch.minimum(self.best, other.best)
         rest = self.log_rest.logaddexp(other.log_rest).logaddexp(lower)
         known, step = self.known + other.known, other.mean - self.mean
@@ -103,7 +103,7 @@ class Evidence:
         return Evidence(torch.maximum(self.best, other.best), rest, mean, squares, known, self.rows + other.rows)
 
     def without_best(self, second: PerQuery, third: PerQuery) -> "Evidence":
-        """Of all rows but the best, given the next two scores."""
+        """Leave the best row out, given the next two scores."""
         second, third = second.double(), third.double()
         rest = self.log_rest + torch.log1p(-(second - self.log_rest).exp().clamp(0, 1))
         known = (self.known - 1).clamp_min(0)
@@ -159,7 +159,7 @@ class UnknownDetector(Component):
         return torch.sigmoid(self.log_odds(evidence)).masked_fill(evidence.rows == 0, 1.0)
 
     def log_odds(self, evidence: Evidence) -> PerQuery:
-        """Of a query of no stored pattern, against one of any of them."""
+        """Log odds of a query of no stored pattern, against one of any of them."""
         features = (evidence.features() - self.center.double()) / self.scale.double()
         return self.log_prior_odds - features @ self.slopes.double() - self.offset.double()
 
@@ -171,7 +171,7 @@ class UnknownDetector(Component):
 
     @property
     def worth_of_best(self) -> float:
-        """How many nats against unknown a nat of the best score is worth, all other scores left as they are.
+        """Nats against unknown that a nat of the best score is worth, all other scores left as they are.
 
         It counts in the evidence for all patterns together, and in the lead over the rest.
         """

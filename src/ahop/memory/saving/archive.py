@@ -96,7 +96,7 @@ def archive_from_bytes(
 
 
 def checksum_of(words: str, tensors: Mapping[str, Tensor]) -> str:
-    """Of the words, and of names, dtypes, shapes and bytes of the tensors."""
+    """Checksum of the words, and of names, dtypes, shapes and bytes of the tensors."""
     parts: list[bytes | memoryview] = [words.encode()]
     for name in sorted(tensors):
         values = tensors[name].detach().cpu().contiguous()

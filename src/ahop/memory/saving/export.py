@@ -105,7 +105,7 @@ def _detector(detector: UnknownDetector) -> Part:
 
 @singledispatch
 def part_of(similarity: Similarity, patterns: Patterns) -> Part:
-    """What the scorer knows of a similarity and its patterns. `part_of.register(MySimilarity)` adds a kind it has."""
+    """Describe a similarity and its patterns to the scorer. `part_of.register(MySimilarity)` adds a kind it has."""
     kind = METRICS.get(type(similarity))
     if kind is None:
         raise UnsupportedError(
@@ -215,7 +215,7 @@ def _(similarity: EvidenceSimilarity | LikelihoodSimilarity, patterns: Patterns)
 
 
 def _of_gaps(missingness: Missingness, patterns: Patterns, weight: Tensor) -> Part:
-    """What it says that nothing was observed, (n,), and what each dimension adds by being there, (d, n)."""
+    """Evidence of observing nothing, (n,), and what each dimension adds by being there, (d, n)."""
     if not missingness.is_evidence:
         return {"silence": None, "presence": None}
     gap, value = missingness.evidence_terms(patterns.double())

@@ -31,7 +31,7 @@ TRIALS = 10
 
 @dataclass(frozen=True)
 class Matched:
-    """What a job has done.
+    """Result of a job.
 
     Attributes:
         folder: with the parts, one Parquet file each: the query's `id`, and `indices` and `posterior` of the k best.

@@ -29,7 +29,7 @@ from ahop.scale.stores.store import Store, open_store
 
 @dataclass(frozen=True)
 class Status:
-    """How a cluster is.
+    """State of a cluster.
 
     Attributes:
         version: of the store that is answered from.
@@ -43,7 +43,7 @@ class Status:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every replica answers."""
+        """True if every replica answers."""
         return all(bool(line["answers"]) for line in self.replicas)
 
 
@@ -106,7 +106,7 @@ class Cluster(ShardedRecaller):
             return self.version
 
     def status(self) -> Status:
-        """Which replicas answer at this moment."""
+        """List the replicas and whether they answer at this moment."""
         with self.held() as generation:
             return Status(generation.view.version, generation.view.rows, generation.describe())
 

@@ -15,7 +15,7 @@ from ahop.scale.indexes.metadata import Metadata, Where
 
 @final
 class ExhaustiveIndex:
-    """What an `Index` finds, where the similarity has no lifting: slower, and exact."""
+    """Stand-in for an `Index` where the similarity has no lifting: slower, and exact."""
 
     def __init__(self, memory: AssociativeMemory) -> None:
         self.memory, self._none = memory, Metadata(None, len(memory))

@@ -60,7 +60,7 @@ class ShardResult:
 
 
 def worst_count(model: Model) -> int:
-    """How many worst scores of a query there are, in whatever group it is."""
+    """Number of worst scores of a query, in whatever group it is."""
     return max(each.worst_count for each in (model.similarity, *model.groups.values()))
 
 
@@ -74,7 +74,7 @@ def message_blocks(count: int, dimensions: int, k: int, shards: int) -> Iterator
 
 
 def depth_for(model: Model, k: int, candidates: int) -> int:
-    """How many rows a shard must answer with: separations other than a softmax weigh the best by one another."""
+    """Number of rows that a shard must answer with: separations other than a softmax weigh the best by one another."""
     return k if model.weighs_by_mass else max(k, candidates)
 
 

@@ -7,7 +7,7 @@ from ahop._core.checks import check_count, check_positive, check_rate
 
 @dataclass(frozen=True)
 class ShardOptions:
-    """How a shard finds the best of its rows.
+    """Settings of the search in a shard.
 
     Attributes:
         candidates: how many are reranked for each query.
@@ -30,5 +30,5 @@ class ShardOptions:
         check_rate("target", self.target)
 
     def key(self) -> tuple[object, ...]:
-        """What tells one index from another."""
+        """Key that tells one index from another."""
         return self.candidates, self.tolerance, self.target, self.gaps

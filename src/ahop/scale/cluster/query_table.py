@@ -77,7 +77,7 @@ class QueryTable:
         return blocks
 
     def sizes(self) -> list[int]:
-        """Of the files, which tell whether they are the same as before; a Lance table has a version for this."""
+        """Sizes of the files, which tell whether they are the same as before; a Lance table has a version for this."""
         return [Path(file).stat().st_size for file in self.files]
 
     def read(self, block: Block) -> tuple[Any, NDArray[np.float32]]:

@@ -39,7 +39,7 @@ def refuse_open_ray(address: str | None, environment: Mapping[str, str] = os.env
 
 
 def is_on_this_machine(address: str) -> bool:
-    """Whether an address such as `ray://127.0.0.1:10001`, `127.0.0.1:6379` or `local` is of the loopback."""
+    """True if an address such as `ray://127.0.0.1:10001`, `127.0.0.1:6379` or `local` is of the loopback."""
     host = address.rsplit("//", 1)[-1].rsplit(":", 1)[0].strip("[]")
     if host in ("local", "localhost"):
         return True

@@ -21,7 +21,7 @@ FETCH = 30.0
 
 @dataclass(frozen=True)
 class Timeouts:
-    """How long to wait, in seconds.
+    """Limits on waiting, in seconds.
 
     Attributes:
         answer: for the answers of all shards to a block of queries; then `UnavailableError`.
@@ -117,7 +117,7 @@ class _Block:
         self._ask_others_than_the_slow()
 
     def _take(self, asked: _Asked) -> bool:
-        """Whether an answer has come. Errors of the request itself are raised."""
+        """True if an answer has come. Errors of the request itself are raised."""
         errors = self._ray.exceptions
         try:
             self._answers[asked.shard] = self._ray.get(asked.reference, timeout=FETCH)

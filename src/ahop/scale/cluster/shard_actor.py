@@ -29,7 +29,7 @@ class ShardActor:
         return self._ready().search(message, k, where)
 
     def describe(self) -> dict[str, object]:
-        """Who and where this is, once the shard is there."""
+        """Describe process and machine, once the shard is there."""
         shard = self._ready()
         return {"rows": len(shard), "process": os.getpid(), "machine": socket.gethostname()}
 

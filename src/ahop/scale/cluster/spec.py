@@ -1,4 +1,4 @@
-"""Which rows of a store belong to which shard."""
+"""Assignment of the rows of a store to shards."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

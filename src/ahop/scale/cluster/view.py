@@ -79,7 +79,7 @@ class View:
         ]
 
     def _nothing(self, queries: Queries, k: int) -> Recall[Tensor]:
-        """What is answered to no query."""
+        """The answer to no query."""
         posterior = queries.new_empty(0, k)
         unknown = None if self.model.detector is None else queries.new_empty(0)
         patterns = queries.new_empty(0, k, self.dimensions)
@@ -92,12 +92,12 @@ class ShardedRecaller(BaseRecaller[Mapping[str, object]]):
     @property
     @abstractmethod
     def address(self) -> str:
-        """Of the store."""
+        """Address of the store."""
 
     @property
     @abstractmethod
     def version(self) -> int:
-        """Of the store that is answered from."""
+        """Version of the store that is answered from."""
 
     @abstractmethod
     def _view(self) -> View:

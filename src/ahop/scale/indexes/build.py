@@ -225,7 +225,7 @@ def _given(
 
 
 def _variant_of(similarity: Similarity) -> Variant | None:
-    """What the similarity takes queries to be born of; of a pool, what its heaviest member that knows does."""
+    """The corruption model of the similarity; for a pool, of its highest-weighted member that has one."""
     if isinstance(similarity, PooledSimilarity):
         order = similarity.weights.argsort(descending=True).tolist()
         known = [_variant_of(similarity.parts()[row]) for row in order]

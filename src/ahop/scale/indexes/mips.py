@@ -15,7 +15,7 @@ BLOCK = 65536
 
 @dataclass(frozen=True)
 class Placing:
-    """Where an engine puts rows and queries, and what its numbers mean.
+    """Map between vectors and the space of an engine, and the meaning of its numbers.
 
     Attributes:
         geometry: "inner" for engines that know inner products; "augmented" gives each row one more coordinate that

@@ -309,7 +309,7 @@ class Index(BaseRecaller[Where]):
     def _evidence(
         self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int
     ) -> Evidence:
-        """What a detector sees: of all rows where all are candidates, else as the drawn ones have it."""
+        """Evidence for a detector: of all rows where all are candidates, else estimated from the drawn ones."""
         if candidates.shape[1] == count:
             return Evidence.of(exact)
         stand = drawn if allowed is None else drawn.masked_fill(~allowed[self._drawn], -torch.inf)
@@ -330,7 +330,7 @@ class Index(BaseRecaller[Where]):
 
 
 def _are_same(first: Similarity, second: Similarity) -> bool:
-    """Whether two similarities are made alike of the same numbers; once loaded from a file they are no one object."""
+    """True if two similarities are made alike of the same numbers; once loaded from a file they are no one object."""
     if first is second:
         return True
     ours, theirs = first.state_dict(), second.state_dict()

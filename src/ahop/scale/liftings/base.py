@@ -76,7 +76,7 @@ def refuse_gaps(patterns: Patterns) -> None:
 
 
 def scaled_up(lifted: Tensor, queries: Queries) -> Tensor:
-    """What was observed of a query stands for all of it, as in its exact scores."""
+    """Scale the observed part of a query up to stand for all of it, as in its exact scores."""
     if not holds_nan(queries):
         return lifted
     return lifted * (queries.shape[1] / observed(queries).sum(-1, keepdim=True).clamp_min(1))

@@ -120,7 +120,7 @@ class Factors:
         return lifting
 
     def needed(self, error: float) -> int:
-        """How many terms leave no more than this root mean square, if the errors of dimensions are independent."""
+        """Number of terms that leave at most this root mean square, if the errors of dimensions are independent."""
         rest = self.energies.flatten().sort(descending=True).values.flip(0).cumsum(0).flip(0)
         return int((rest > error**2).sum())
 
@@ -157,7 +157,7 @@ def read_at(similarity: DecomposableSimilarity, grid: Tensor, queries: Queries) 
 
 
 def shares(grid: Tensor, patterns: Patterns) -> Tensor:
-    """How much of the patterns each place stands for, (d, places + 1)."""
+    """Share of the patterns that each place stands for, (d, places + 1)."""
     placed = Places(grid).find(patterns.mT)
     share, lower = placed.share.double(), placed.lower.long()
     total = grid.new_zeros(len(grid), grid.shape[1] + 1)

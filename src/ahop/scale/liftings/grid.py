@@ -13,7 +13,7 @@ MOST_STEPS = 6
 
 @dataclass(frozen=True)
 class Placed:
-    """Of values (d, n): the place below, and how far they are on their way to the next one, in [0, 1]."""
+    """Places below values (d, n), and the fraction of the way to the next one, in [0, 1]."""
 
     lower: Tensor
     share: Tensor
@@ -39,7 +39,7 @@ class Places:
         self._steps = int((through - before).max()) if self.count > 1 else 0
 
     def find(self, values: Tensor) -> Placed:
-        """Where values (d, n) are; those beyond the grid are at its ends, and NaN is at the place behind the last."""
+        """Locate values (d, n); those beyond the grid are at its ends, and NaN is at the place behind the last."""
         values = values.float()
         gaps = values.isnan()
         if self.count == 1:

@@ -109,7 +109,7 @@ def lift(
 
 @dataclass(frozen=True)
 class LiftRequest:
-    """What a lifting is wanted for.
+    """Request for a lifting.
 
     Attributes:
         patterns: some of the stored ones.

@@ -106,7 +106,7 @@ def verify_fragments(folder: Path, fragments: Iterable[Any]) -> None:
 
 
 def is_right(path: Path, checksum: str) -> bool:
-    """Whether a file has this checksum; it is read only if it changed since that was last asked."""
+    """True if a file has this checksum; it is read only if it changed since that was last asked."""
     state = _state(path)
     with _lock:
         if state is not None and _compared.get(path) == (state, checksum):
@@ -185,7 +185,7 @@ def _checksum(path: Path) -> str:
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file does; None if it is not there."""
+    """Metadata that changes when a file does; None if it is not there."""
     try:
         found = path.stat()
     except FileNotFoundError:

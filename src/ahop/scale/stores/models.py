@@ -30,7 +30,7 @@ LARGEST_IN_WORDS = 32 * 2**10
 
 
 def as_model(memory: AssociativeMemory) -> Model:
-    """What the memory has learned, if that does not depend on its patterns one by one."""
+    """The model of a memory, if that does not depend on its patterns one by one."""
     check_kind("memory", memory, AssociativeMemory)
     if memory.log_prior is not None:
         raise UnsupportedError(
@@ -75,7 +75,7 @@ def describe_model(model: Model, location: Location, table: str) -> dict[str, st
 
 
 def words_of(schema: Any, location: Location) -> dict[str, Any]:
-    """What a table says of itself."""
+    """Read the description that a table carries."""
     try:
         words: dict[str, Any] = parse_json((schema.metadata or {})[WORDS.encode()])
         version = words["format"]

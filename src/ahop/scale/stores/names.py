@@ -18,7 +18,7 @@ def describe_names(names: Sequence[str] | None) -> dict[str, str]:
 
 
 def read_names(schema: Any, count: int, location: Location) -> tuple[str, ...] | None:
-    """What `describe_names` wrote, for so many dimensions."""
+    """Read what `describe_names` wrote, `count` names."""
     words = (schema.metadata or {}).get(WORDS.encode())
     try:
         return as_names(None if words is None else parse_json(words), count)

@@ -74,7 +74,7 @@ def heads(folder: Path) -> list[tuple[int, Path]]:
 
 
 def has_head(folder: Path, version: int) -> bool:
-    """Whether this version is kept; `compact` drops old ones."""
+    """True if this version is kept; `compact` drops old ones."""
     return (folder / VERSIONS / f"{LARGEST - version:020d}.manifest").exists()
 
 
@@ -121,7 +121,7 @@ def _is_recorded(folder: Path, path: Path) -> bool:
 
 
 def _is_whole(location: Location, number: int, path: Path) -> bool:
-    """Whether a head reads as the version that its name says. Lance itself takes zeros for an empty version 0."""
+    """True if a head reads as the version that its name says. Lance itself takes zeros for an empty version 0."""
     try:
         content = path.read_bytes()
     except OSError as error:  # a disk that fails for a moment says nothing about what is on it

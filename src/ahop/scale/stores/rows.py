@@ -21,7 +21,7 @@ from ahop.scale.stores.numbers import LARGEST
 ID, PATTERN = "id", "pattern"
 # Names that begin with an underscore are Lance's own: `_rowid`, `_distance`.
 NAME = r"[A-Za-z][A-Za-z0-9_]*"
-# So many numbers are named in an error message.
+# Numbers that an error message names, at most.
 NAMED = 5
 # With it, Lance itself notices when two writers add the same number at the same time.
 KEY = {b"lance-schema:unenforced-primary-key": b"true"}
@@ -118,7 +118,7 @@ def ids_of(table: Any) -> Tensor:
 
 
 def positions_of(ids: Tensor, known: Tensor) -> Tensor:
-    """Where among the known numbers these stand."""
+    """Find the places of these among the known numbers."""
     ordered = known.sort()
     found = torch.searchsorted(ordered.values, ids).clamp_max(max(0, len(known) - 1))
     strange = ids[ordered.values[found] != ids] if len(known) else ids

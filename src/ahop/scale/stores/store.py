@@ -158,7 +158,7 @@ class Store(BaseRecaller[Mapping[str, object]]):
         return rows_of(table_read(self._table.scanner(fragments=parts, scan_in_order=True)), self.dimensions)
 
     def model(self) -> Model:
-        """What was learned."""
+        """Read what was learned."""
         words = words_of(self._table.schema, self.location)
         if self._known_model is None or self._known_model[0] != words["digest"]:
             self._known_model = words["digest"], read_model(words, self.location)

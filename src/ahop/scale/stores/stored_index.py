@@ -160,7 +160,7 @@ def cached_index(
 
 
 def digest_of(options: Mapping[str, object]) -> str:
-    """What tells one way to build an index from another."""
+    """Digest that tells one way to build an index from another."""
     found = blake2b(digest_size=8)
     for name in sorted(options):
         found.update(f"{name}=".encode())
@@ -198,7 +198,7 @@ def _write(path: Path, batches: Iterable[Rows]) -> None:
 
 
 def _name(table: Any, location: Location) -> str:
-    """Of a version in the names of files. A number that was torn away may be given anew: the change tells."""
+    """Name a version in the names of files. A number that was torn away may be given anew: the change tells."""
     words, change = words_of(table.schema, location), table.read_transaction(table.version)
     told = {"table": words["table"], "model": words["digest"], "change": None if change is None else change.uuid}
     return f"v{table.version}-{digest_of(told)}"

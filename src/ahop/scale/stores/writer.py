@@ -115,7 +115,7 @@ class Writer:
             self.flusher.flush_versions()
 
     def _commit(self, table: Any, transaction: Any) -> None:
-        """What the version stands on is durable before it is there, and it is durable before it is acknowledged."""
+        """Commit a version: its files are durable before it is there, and it is durable before it is acknowledged."""
         assert self.flusher is not None
         check_written(self.flusher.folder, fragments_of(transaction.operation))
         self.flusher.flush_data()

@@ -1,4 +1,4 @@
-"""Whether files that were just written are as long as their writer says, before a version is committed on them.
+"""Check of the sizes of files that were just written, before a version is committed on them.
 
 Lance may lose the error of the last write to a file (the disk is full, say), and go on with a file that is cut off.
 """

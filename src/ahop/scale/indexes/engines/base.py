@@ -24,7 +24,7 @@ class Found:
 
 
 def stacked(parts: Sequence[Found]) -> Found:
-    """What was found for blocks of queries, one below the other."""
+    """Stack the results for blocks of queries, one below the other."""
     masses = [part.log_mass for part in parts if part.log_mass is not None]
     return Found(
         torch.cat([part.indices for part in parts]),
@@ -57,8 +57,8 @@ class Engine(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, object]:
-        """What was chosen, in plain words and numbers: for files and reports."""
+        """Settings in plain words and numbers, for files and reports."""
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """What was built, for files."""
+        """Tensors of the engine, for files."""

@@ -238,7 +238,7 @@ def _kind(size: int) -> Words:
 
 
 def _condition(allowed: Tensor | None) -> tuple[str, list[Any]]:
-    """Which rows may be answered, by naming them or the others, whichever are fewer."""
+    """Condition for the rows that may be answered, by naming them or the others, whichever are fewer."""
     if allowed is None:
         return "", []
     named = allowed.nonzero().squeeze(-1)
