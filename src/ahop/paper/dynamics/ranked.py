@@ -61,6 +61,11 @@ class RankedReadout(Dynamics):
         return moved
 
     @override
+    def answer(self, memory: AssociativeMemory, states: Queries) -> Queries:
+        """Read the weighted patterns: with a dot product in the score, a state rests beyond its pattern."""
+        return memory.read(memory.weights(states))
+
+    @override
     def descends(self, memory: AssociativeMemory) -> bool:
         if not isinstance(memory.similarity, AdaptiveSimilarity | FootprintSimilarity) or holds_nan(memory.patterns):
             return False
