@@ -74,7 +74,7 @@ class MixedVariant(Variant):
         return self.noise if self.reading == "std" else self.noise**0.5
 
     def redrawn(self, dimensions: int) -> int:
-        """How many of the dimensions the mask takes."""
+        """Number of dimensions that the mask takes."""
         return floor(dimensions * self.mask + 1e-9)  # 100 * 0.57 is 56.99..., and 57 is meant
 
     def constant_bias(self, dimensions: int) -> Vector:

@@ -24,7 +24,7 @@ FARTHEST = 1e6
 
 @dataclass(frozen=True)
 class Rivals:
-    """What each pair's origin is told apart from.
+    """Scores of each pair's origin and of its rivals.
 
     Attributes:
         scores: (k, m, t) of k similarities; the origin's in the first column, below the best of each pair.
@@ -118,7 +118,7 @@ class _Problem:
         self.lead = self.scores[:, :, :1] - self.scores  # of the origin over each rival
 
     def log_shares(self, weights: Tensor) -> Tensor:
-        """Of each origin in a plain softmax, (m,)."""
+        """Log-probability of each origin in a plain softmax, (m,)."""
         behind = torch.einsum("kmt,k->mt", self.lead, -weights) + self.log_counts
         return -torch.logsumexp(behind, -1)
 
@@ -130,7 +130,7 @@ class _Problem:
         return float((self.trust * self.losses(weights, floor)).sum()) + priors
 
     def spoken_of(self, weights: Tensor, floor: float) -> Tensor:
-        """How likely the scores speak of each pair, (m,)."""
+        """Probability that the scores, not the floor, explain each pair, (m,)."""
         share = (1 - floor) * self.log_shares(weights).exp()
         return share / (share + floor / self.count)
 

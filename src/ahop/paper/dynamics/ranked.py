@@ -106,7 +106,7 @@ def _rank_weights(memory: AssociativeMemory) -> tuple[Tensor, Tensor | None]:
 
 
 def _by_rank(base: DecomposableSimilarity, weights: Tensor, patterns: Tensor, states: Tensor) -> Tensor:
-    """What each dimension counts for each pattern, (b, n, d)."""
+    """Weight of each dimension for each pattern, (b, n, d)."""
     order = base.addends(patterns, states).argsort(-1, descending=True)
     return torch.empty_like(order, dtype=weights.dtype).scatter_(-1, order, weights.expand(order.shape))
 

@@ -16,7 +16,7 @@ from ahop.paper.dynamics.readout import Readout
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Where each state went.
+    """Path of each state.
 
     Attributes:
         states: (steps + 1, b, d), the queries first. A state that rests is repeated.
