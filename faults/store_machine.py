@@ -90,7 +90,7 @@ class StoreMachine(Machine):
             pd.DataFrame(rows, columns=list(NAMES[:dimensions]))
             if is_framed
             else torch.tensor(rows, dtype=torch.float64),
-            MODELS[model](dimensions, len(rows)),
+            model=MODELS[model](dimensions, len(rows)),
         )
         store = create_store(
             self.path,

@@ -83,7 +83,9 @@ def changed(store: Store, words: Mapping[str, Any]) -> list[int]:
         assert given is not None
         store.remove(given)
     elif kind == "learn":
-        store.learn(AssociativeMemory(torch.zeros(1, store.dimensions), MODELS[words["model"]](store.dimensions, 1)))
+        store.learn(
+            AssociativeMemory(torch.zeros(1, store.dimensions), model=MODELS[words["model"]](store.dimensions, 1))
+        )
     elif kind == "compact":
         store.compact(keep=KEEPS[words["keep"]], fragment_rows=words["fragment_rows"])
     elif kind == "restore":

@@ -197,7 +197,7 @@ def test_origins_are_labels_if_there_are_labels(kind: str) -> None:
     assert torch.equal(found.scores(array), by_row.scores(array))
     assert found.columns == tuple(COLUMNS)
     rows = ahop.Pairs(torch.tensor(origins), torch.tensor(copies.to_numpy()))
-    again = ahop.fit(frame(), pairs=rows, similarity="mixture", progress=False)
+    again = ahop.fit(patterns=frame(), pairs=rows, similarity="mixture", progress=False)
     assert torch.equal(again.scores(array), by_row.scores(array))
     given = ahop.fit(array, labels=NAMES, pairs=(named, copies.to_numpy()), similarity="mixture", progress=False)
     assert told(given) == NAMES

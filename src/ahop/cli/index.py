@@ -74,7 +74,7 @@ def _created(output: Path, learned: Any, tables: list[Table]) -> Any:
         labels = None if learned.labels is None else {LABEL: [str(each) for each in learned.labels.tolist()]}
         return create_store(output, learned, metadata=labels)
     values = np.concatenate([table.values for table in tables])
-    memory = AssociativeMemory(values, learned.model)
+    memory = AssociativeMemory(values, model=learned.model)
     memory.columns = learned.columns
     return create_store(output, memory, metadata=_metadata(tables))
 

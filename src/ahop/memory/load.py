@@ -43,7 +43,7 @@ def load(path: str | os.PathLike[str], components: Sequence[type[Component]] = (
     labels = tensors.pop("labels", None)
     try:
         model = _model_of(manifest, known)
-        memory = AssociativeMemory(tensors["patterns"], model, log_prior=tensors.get("log_prior"))
+        memory = AssociativeMemory(tensors["patterns"], model=model, log_prior=tensors.get("log_prior"))
         memory.labels = None if labels is None else from_text(labels, len(memory))
         memory.columns = as_names(manifest.get("dimensions"), memory.patterns.shape[1])
         memory.load_state_dict(tensors, assign=True)

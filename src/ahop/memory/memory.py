@@ -18,6 +18,7 @@ from ahop._core.checks import (
     as_queries,
     as_query,
     as_rows,
+    check_kind,
     flags_of,
     same_kind,
 )
@@ -78,6 +79,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         log_prior: (n,) how often each pattern is the origin, in logarithms; None if all are alike.
         labels: (n,) what each pattern is called: strings and whole numbers as they are, everything else by `str`.
             Default: the index of a pandas frame, if it does not just count the rows.
+        model: all four ingredients and what was learned, such as `memory.model` of another memory; instead of them.
 
     Attributes:
         labels: (n,) or None if there are none.
@@ -100,12 +102,14 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def __init__(
         self,
         patterns: RowsLike,
-        similarity: Similarity | Model | None = None,
+        similarity: Similarity | None = None,
         separation: Separation | None = None,
         modulation: Modulation | None = None,
         energy: Energy | None = DEFAULT_ENERGY,
         log_prior: Array | None = None,
         labels: Entries | None = None,
+        *,
+        model: Model | None = None,
     ) -> None:
         super().__init__()
         stored = as_patterns(patterns)
@@ -114,7 +118,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
             stored = stored.clone()
         self.register_buffer("patterns", stored)
         self.register_buffer("log_prior", None if log_prior is None else as_log_prior(log_prior, stored))
-        self.model = _model(similarity, separation, modulation, energy, stored.shape[1])
+        self.model = _model(model, similarity, separation, modulation, energy, stored.shape[1])
         self.labels = _labels(patterns, labels, len(stored))
         self.columns = names_of(patterns)
         self._lock = CopyableLock()
@@ -208,7 +212,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         model = state.model.for_group(group)
         if model is state.model:
             return self
-        view = AssociativeMemory(state.patterns, model, log_prior=state.log_prior, labels=state.labels)
+        view = AssociativeMemory(state.patterns, model=model, log_prior=state.log_prior, labels=state.labels)
         view.columns = self.columns
         return view
 
@@ -342,21 +346,23 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
 
 
 def _model(
-    similarity: Similarity | Model | None,
+    model: Model | None,
+    similarity: Similarity | None,
     separation: Separation | None,
     modulation: Modulation | None,
     energy: Energy | None,
     dimensions: int,
 ) -> Model:
-    if not isinstance(similarity, Model):
-        chosen = AdaptiveSimilarity(dimensions) if similarity is None else similarity
-        return Model(chosen, separation, modulation, energy)
-    if separation is not None or modulation is not None or energy is not DEFAULT_ENERGY:
-        raise InvalidTypeError(
-            "A model brings its own separation, modulation and energy: leave these out, or change the model by "
-            "`model.replaced(separation=...)`."
+    if model is None:
+        return Model(
+            AdaptiveSimilarity(dimensions) if similarity is None else similarity, separation, modulation, energy
         )
-    return similarity
+    if any(each is not None for each in (similarity, separation, modulation)) or energy is not DEFAULT_ENERGY:
+        raise InvalidTypeError(
+            "A `model` brings its own similarity, separation, modulation and energy: leave these out, or change the "
+            "model by `model.replaced(separation=...)`."
+        )
+    return check_kind("model", model, Model)
 
 
 def _labels(patterns: RowsLike, labels: Entries | None, count: int) -> NDArray[np.object_] | None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ahop._core.checks import as_queries, check_count, check_kind, same_kind
 from ahop._core.html import table
+from ahop._core.optional import pandas
 from ahop._core.typing import Entries, Kind, NotTensor, Queries, RowsLike
 from ahop.errors import UnsupportedError
 from ahop.memory.decisions import Decisions, Policy, confidence_of, decided, q_values
@@ -218,6 +219,40 @@ class Recall(Generic[Kind]):
         posterior = torch.as_tensor(self.posterior).detach().cpu().where(indices >= 0, 0)
         unknown = None if self.unknown is None else torch.as_tensor(self.unknown).detach().cpu()
         return decided(check_kind("policy", policy, Policy), posterior, unknown, names)
+
+    def to_frame(self, policy: Policy | None = None) -> Any:
+        """Return a pandas frame with one row for each query and rank.
+
+        Its columns are `query` (a number from 0), `rank` (from 1), `pattern` (the stored one, -1 where there are no
+        more), `label` if there are labels, `probability`, `unknown` if the memory was fitted to tell, and `decision` if
+        there is a policy.
+
+        Args:
+            policy: of `ahop.policy`.
+
+        Example:
+            >>> from ahop import AssociativeMemory
+            >>> memory = AssociativeMemory([[0.0, 1.0], [1.0, 0.0]], labels=["hall", "yard"])
+            >>> memory.recall([[0.0, 1.0]], k=2).to_frame()[["query", "rank", "label"]]
+               query  rank label
+            0      0     1  hall
+            1      0     2  yard
+        """
+        indices = torch.as_tensor(self.indices).cpu().numpy()
+        count, k = indices.shape
+        columns: dict[str, Any] = {
+            "query": np.arange(count).repeat(k),
+            "rank": np.tile(np.arange(1, k + 1), count),
+            "pattern": indices.reshape(-1),
+        }
+        if self.labels is not None:
+            columns["label"] = self.labels.reshape(-1)
+        columns["probability"] = torch.as_tensor(self.posterior).detach().cpu().numpy().reshape(-1)
+        if self.unknown is not None:
+            columns["unknown"] = torch.as_tensor(self.unknown).detach().cpu().numpy().repeat(k)
+        if policy is not None:
+            columns["decision"] = self.decide(policy).actions.repeat(k)
+        return pandas().DataFrame(columns)
 
     def _confidence(self) -> Tensor:
         unknown = None if self.unknown is None else torch.as_tensor(self.unknown).detach().cpu()
