@@ -29,7 +29,7 @@ SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 # What a page means by a word in front of a dot.
 MEMORY = ahop.AssociativeMemory(
-    torch.eye(2), ahop.Model(ahop.EuclideanSimilarity(), detector=ahop.unknown.UnknownDetector())
+    torch.eye(2), model=ahop.Model(ahop.EuclideanSimilarity(), detector=ahop.unknown.UnknownDetector())
 )
 MEANT = {"ahop": ahop, "memory": MEMORY, "answer": MEMORY.recall(torch.eye(2))}
 

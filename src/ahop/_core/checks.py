@@ -75,18 +75,18 @@ def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
 
 
 def as_queries(
-    queries: RowsLike, like: Patterns, name: str = "queries", dimensions: Sequence[str] | None = None
+    queries: RowsLike, like: Patterns, name: str = "queries", columns: Sequence[str] | None = None
 ) -> Queries:
     """Check queries of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
 
-    The columns of a frame are put into the order of `dimensions`, the names that the stored patterns have for them.
+    The columns of a frame are put into the order of `columns`, the names that the stored patterns have for them.
     """
-    if dimensions is None and names_of(queries, name) is not None:
+    if columns is None and names_of(queries, name) is not None:
         raise InvalidTypeError(
             f"`{name}` has names for its columns, and there are none here to put them in order by. Store a frame with "
             f"such names, or pass `{name}.to_numpy()` if the order is that of the stored patterns."
         )
-    tensor = as_matrix(name, queries, dimensions)
+    tensor = as_matrix(name, queries, columns)
     wanted = like.shape[-1]
     if tensor.shape[-1] != wanted:
         raise ShapeError(
@@ -96,14 +96,14 @@ def as_queries(
     return saturate(tensor, like.dtype).to(like.device)
 
 
-def as_query(query: Any, like: Patterns, dimensions: Sequence[str] | None = None) -> Queries:
+def as_query(query: Any, like: Patterns, columns: Sequence[str] | None = None) -> Queries:
     """One query as a matrix (1, d): a row of its own, a matrix or frame of one row, or a row of a frame."""
     if hasattr(query, "to_frame"):
         query = query.to_frame().T
     elif not is_frame(query):
         rows = query if isinstance(query, Tensor) else np.asarray(query, dtype=np.float64)
         query = rows[None] if rows.ndim == 1 else rows
-    checked = as_queries(query, like, "query", dimensions)
+    checked = as_queries(query, like, "query", columns)
     if len(checked) != 1:
         raise ShapeError(f"`query` must be one row; got {len(checked)}. Explain one query at a time.")
     return checked
@@ -179,10 +179,10 @@ def same_kind(result: Tensor, given: RowsLike) -> Array:
     return result if isinstance(given, Tensor) else result.detach().cpu().numpy()
 
 
-def as_matrix(name: str, value: RowsLike, dimensions: Sequence[str] | None = None) -> Tensor:
+def as_matrix(name: str, value: RowsLike, columns: Sequence[str] | None = None) -> Tensor:
     """Rows of any kind as a float tensor with two axes; NaN where nothing was observed, and no infinity."""
     if is_frame(value):
-        value = numbers_of(value, name, dimensions)
+        value = numbers_of(value, name, columns)
     elif isinstance(value, list | tuple):
         value = _from_lists(name, value)
     if not isinstance(value, (Tensor, np.ndarray)):

@@ -50,22 +50,22 @@ def index_of(frame: object) -> list[Any] | None:
     return None if index == list(range(len(index))) else index
 
 
-def numbers_of(frame: Any, name: str, dimensions: Sequence[str] | None = None) -> NDArray[Any]:
+def numbers_of(frame: Any, name: str, columns: Sequence[str] | None = None) -> NDArray[Any]:
     """The numbers of a frame, (b, d); NaN where there is none.
 
-    With `dimensions` the columns are put into this order: those that the frame has not got were not observed.
+    With `columns` the columns are put into this order: those that the frame has not got were not observed.
     """
     names = names_of(frame, name)
-    if names is None or dimensions is None:
+    if names is None or columns is None:
         return _table(frame, name, names, list(range(len(frame.columns))))
-    unknown = [each for each in names if each not in set(dimensions)]
+    unknown = [each for each in names if each not in set(columns)]
     if unknown:
         raise InvalidValueError(
             f"`{name}` has columns that the stored patterns have not got: {told(unknown)}. Leave them out by "
-            f"`{name}.drop(columns=[...])`, or rename them to one of {told(list(dimensions))}."
+            f"`{name}.drop(columns=[...])`, or rename them to one of {told(list(columns))}."
         )
     place = {each: where for where, each in enumerate(names)}
-    return _table(frame, name, names, [place.get(each) for each in dimensions])
+    return _table(frame, name, names, [place.get(each) for each in columns])
 
 
 def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:

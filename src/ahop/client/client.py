@@ -68,10 +68,10 @@ class Client:
         try:
             self.rows, self.dimensions = int(facts["patterns"]), int(facts["dimensions"])
             self._limits, self._bytes = dict(facts["limits"]), dict(facts["bytes"])
-            names = facts["names"]
+            names = facts["columns"]
         except (KeyError, TypeError, ValueError) as error:
             raise self._strange(error) from error
-        self.names: tuple[str, ...] | None = None if names is None else tuple(names)
+        self.columns: tuple[str, ...] | None = None if names is None else tuple(names)
 
     @overload
     def recall(
@@ -113,7 +113,7 @@ class Client:
             UnavailableError: the service does not answer, or says to come back later.
             AhopError: what the service finds wrong with the request.
         """
-        checked = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names).cpu()
+        checked = as_queries(queries, torch.empty(0, self.dimensions), columns=self.columns).cpu()
         names = None if groups is None else as_group_names(groups, len(checked))
         k = min(check_count("k", k), max(1, self.rows))
         body: dict[str, Any] = {"k": k, "patterns": self.patterns}
@@ -134,7 +134,7 @@ class Client:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; small bars come as one."""
         if against is not None:
             raise UnsupportedError("Over HTTP the rival is the second answer: leave `against` out, or ask a memory.")
-        asked = as_query(query, torch.empty(0, self.dimensions), self.names)
+        asked = as_query(query, torch.empty(0, self.dimensions), self.columns)
         body = {"queries": _rows(asked), "explain": True} | ({} if group is None else {"groups": [str(group)]})
         try:
             found = self._ask("POST", "/recall", body)["explanations"][0]
@@ -157,7 +157,7 @@ class Client:
         Args: as for `ahop.link`. Returns `queries` (their places), `ids` and `probability` of the links, and the
             `unmatched` queries.
         """
-        rows = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
+        rows = as_queries(queries, torch.empty(0, self.dimensions), columns=self.columns)
         body: dict[str, Any] = {"queries": _rows(rows), "one_to_one": one_to_one}
         body |= {} if unmatched is None else {"unmatched": unmatched}
         body |= {} if where is None else {"where": _plain(where)}
@@ -170,7 +170,7 @@ class Client:
 
     def add(self, patterns: RowsLike, ids: Array | None = None, metadata: Mapping[str, Any] | None = None) -> Tensor:
         """Store more patterns in a store; returns their numbers."""
-        rows = as_queries(patterns, torch.empty(0, self.dimensions), "patterns", self.names)
+        rows = as_queries(patterns, torch.empty(0, self.dimensions), "patterns", self.columns)
         body: dict[str, Any] = {"patterns": _rows(rows)}
         body |= {} if ids is None else {"ids": torch.as_tensor(ids).tolist()}
         body |= {} if metadata is None else {"metadata": {name: entries(name, each) for name, each in metadata.items()}}
@@ -185,7 +185,7 @@ class Client:
 
     def tell(self, queries: RowsLike, ids: Array, groups: Sequence[object] | None = None) -> int:
         """Feedback: the number of the row that each query came from. Returns how many pairs are kept."""
-        rows = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
+        rows = as_queries(queries, torch.empty(0, self.dimensions), columns=self.columns)
         body: dict[str, Any] = {"queries": _rows(rows), "ids": torch.as_tensor(ids).tolist()}
         body |= {} if groups is None else {"groups": as_group_names(groups, len(rows))}
         return int(self._ask("POST", "/pairs", body)["pairs"])
@@ -194,7 +194,7 @@ class Client:
         """Let the service learn anew, in the background, from feedback and from queries without origins."""
         body: dict[str, Any] = {} if similarity is None else {"similarity": similarity}
         if queries is not None:
-            body["queries"] = _rows(as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names))
+            body["queries"] = _rows(as_queries(queries, torch.empty(0, self.dimensions), columns=self.columns))
         return self._ask("POST", "/fit", body)
 
     def versions(self) -> dict[str, Any]:

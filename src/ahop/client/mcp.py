@@ -56,7 +56,9 @@ def server(client: Client) -> "MCPServer[Any]":
     def health() -> dict[str, Any]:
         """What the collection holds, what was learned, and how many pairs were confirmed."""
         facts = client.inspect()
-        return {name: facts[name] for name in ("name", "version", "patterns", "dimensions", "names", "pairs", "report")}
+        return {
+            name: facts[name] for name in ("name", "version", "patterns", "dimensions", "columns", "pairs", "report")
+        }
 
     for each in (recall, explain, confirm, health):
         made.tool()(each)

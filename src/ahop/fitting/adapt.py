@@ -78,7 +78,7 @@ def adapt(
     report, reference = memory.report, memory.model.reference
     if report is None or reference is None:
         raise UnsupportedError("`adapt` needs a memory that was fitted. Call `ahop.fit` first, with pairs or queries.")
-    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    asked = as_queries(queries, memory.patterns, columns=memory.columns)
     if len(asked) < LEAST_QUERIES:
         raise InvalidValueError(f"`queries` must be at least {LEAST_QUERIES}; got {len(asked)}. Give a longer log.")
     adapted, patterns = memory.copy(), memory.modulation(memory.patterns)

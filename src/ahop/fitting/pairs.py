@@ -71,7 +71,7 @@ def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Entries, RowsLike],
     if not isinstance(pairs, tuple | list) or len(pairs) != 2:
         raise InvalidTypeError(f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}.")
     origins, copies = pairs
-    queries = as_queries(copies, memory.patterns, "copies", memory.dimensions)
+    queries = as_queries(copies, memory.patterns, "copies", memory.columns)
     if not len(queries) and not may_be_empty:
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")
     if not has_rows and memory.labels is not None:

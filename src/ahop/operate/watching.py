@@ -143,7 +143,7 @@ def watch(
         false_alarms: how often there may be an alarm if nothing has moved.
     """
     check_kind("memory", memory, AssociativeMemory)
-    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    asked = as_queries(queries, memory.patterns, columns=memory.columns)
     if not len(asked):
         raise InvalidValueError(
             "`queries` must hold at least one query; got none. Wait for some, or watch a longer log."
@@ -199,7 +199,7 @@ class _Watcher:
         self.then = None
         if reference is not None:
             self.then = _Answered.by(memory, reference.queries.to(memory.patterns), reference.groups)
-        self.names = memory.dimensions or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
+        self.names = memory.columns or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
         self.side = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * confidence, dtype=torch.float64)))
         self.pairs, self.calibration, self.is_checked = *_calibration(memory), memory.model.is_checked
         repeats = memory.report.repeats if isinstance(memory.report, FitReport) else None
@@ -297,7 +297,7 @@ def _reference(
         raise InvalidTypeError(
             "`reference` needs `reference_groups` where `groups` are named: one for each of its rows."
         )
-    rows = as_queries(reference, memory.patterns, "reference", memory.dimensions)
+    rows = as_queries(reference, memory.patterns, "reference", memory.columns)
     if not len(rows):
         raise InvalidValueError(
             "`reference` must hold at least one query; got none. Leave it out for those of the fit."

@@ -68,7 +68,7 @@ def link(
     candidates, k = check_count("candidates", candidates), check_count("k", k)
     memory = _memory(left, right, progress)
     stored = memory.memory if isinstance(memory, Index) else memory
-    queries = as_queries(right, stored.patterns, "right", stored.dimensions)
+    queries = as_queries(right, stored.patterns, "right", stored.columns)
     names = None if groups is None else as_group_names(groups, len(queries))
     edges = edges_of(memory, queries, max(candidates, k), names)
     known = index_of(right) if labels is None else labels
@@ -107,7 +107,7 @@ def _memory(left: Any, right: RowsLike, progress: bool) -> AssociativeMemory | I
             "from zero. Pass `store.memory()`, or the memory that it was made of."
         )
     memory = AssociativeMemory(left)
-    queries = as_queries(right, memory.patterns, "right", memory.dimensions)
+    queries = as_queries(right, memory.patterns, "right", memory.columns)
     if not len(queries):
         return memory
     every = -(-len(queries) // LEARNED_FROM)
