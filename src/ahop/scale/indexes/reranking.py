@@ -135,6 +135,35 @@ class Index(BaseRecaller[Where]):
         checked = as_queries(queries, self.memory.patterns, columns=self.memory.columns)
         return self._search(checked, check_count("k", k), where, groups, worst)
 
+    def add(
+        self, patterns: RowsLike, metadata: Mapping[str, Any] | None = None, labels: Entries | None = None
+    ) -> Tensor:
+        """Store more patterns behind the others; returns their rows.
+
+        Args:
+            metadata: one entry for each of them, if the index has metadata.
+            labels: the same, if the memory has labels.
+        """
+        more = as_queries(patterns, self.memory.patterns, "patterns", self.memory.columns)
+        together = copy(self.metadata)  # ours stays as it is if the memory refuses
+        together.add(metadata, len(more))
+        rows, self.metadata = self.memory.add(patterns, labels), together
+        if len(rows):
+            self.engine.add(lifted(self.memory, self.lifting, rows))
+            self.removed = torch.cat([self.removed, torch.zeros(len(rows), dtype=torch.bool)])
+            self._stored = self.memory.modulation(self.memory.patterns).detach()
+            self._draw()
+        return rows
+
+    def remove(self, indices: Entries) -> None:
+        """Never answer these rows again. Where many are gone, build the index anew."""
+        gone = as_rows("indices", indices, len(self.removed)).flatten()
+        removed = self.removed.index_fill(0, gone.cpu(), True)
+        if bool(removed.all()):
+            raise InvalidValueError("`indices` names every stored pattern; an index keeps at least one.")
+        self.removed = removed
+        self._draw()
+
     @override
     def _like(self) -> Tensor:
         return self.memory.patterns
@@ -172,35 +201,6 @@ class Index(BaseRecaller[Where]):
             for part in blocks(len(asked), 1, BATCH)
         ]
         return (gathered(found) if found else self._nothing(checked, wanted)).best(k)
-
-    def add(
-        self, patterns: RowsLike, metadata: Mapping[str, Any] | None = None, labels: Entries | None = None
-    ) -> Tensor:
-        """Store more patterns behind the others; returns their rows.
-
-        Args:
-            metadata: one entry for each of them, if the index has metadata.
-            labels: the same, if the memory has labels.
-        """
-        more = as_queries(patterns, self.memory.patterns, "patterns", self.memory.columns)
-        together = copy(self.metadata)  # ours stays as it is if the memory refuses
-        together.add(metadata, len(more))
-        rows, self.metadata = self.memory.add(patterns, labels), together
-        if len(rows):
-            self.engine.add(lifted(self.memory, self.lifting, rows))
-            self.removed = torch.cat([self.removed, torch.zeros(len(rows), dtype=torch.bool)])
-            self._stored = self.memory.modulation(self.memory.patterns).detach()
-            self._draw()
-        return rows
-
-    def remove(self, indices: Entries) -> None:
-        """Never answer these rows again. Where many are gone, build the index anew."""
-        gone = as_rows("indices", indices, len(self.removed)).flatten()
-        removed = self.removed.index_fill(0, gone.cpu(), True)
-        if bool(removed.all()):
-            raise InvalidValueError("`indices` names every stored pattern; an index keeps at least one.")
-        self.removed = removed
-        self._draw()
 
     def _draw(self) -> None:
         """The rows that stand for all others, the same each time."""

@@ -61,16 +61,6 @@ class StoredIndex(BaseRecaller[Mapping[str, object]]):
     def dimensions(self) -> int:
         return self.index.memory.dimensions
 
-    @override
-    def _recalled(
-        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
-    ) -> Recall[Tensor]:
-        rows = None if where is None else positions_of(self._find(where), self.ids)
-        memory, k = self.index.memory, min(k, len(self))
-        ranked = self.index.search(queries, max(k, self.index.candidates), where=rows, groups=groups)
-        found = answers_of(ranked, memory.model, k, memory.patterns)
-        return replace(found, indices=self.ids[found.indices.clamp_min(0)].masked_fill(found.indices < 0, -1))
-
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says.
 
@@ -85,6 +75,16 @@ class StoredIndex(BaseRecaller[Mapping[str, object]]):
         found = self.index.explain(query, against=row, group=group)
         answer, rival = (int(self.ids[each]) if isinstance(each, int) else each for each in (found.answer, found.rival))
         return replace(found, answer=answer, rival=rival)
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
+        rows = None if where is None else positions_of(self._find(where), self.ids)
+        memory, k = self.index.memory, min(k, len(self))
+        ranked = self.index.search(queries, max(k, self.index.candidates), where=rows, groups=groups)
+        found = answers_of(ranked, memory.model, k, memory.patterns)
+        return replace(found, indices=self.ids[found.indices.clamp_min(0)].masked_fill(found.indices < 0, -1))
 
 
 def indexed(
