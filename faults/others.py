@@ -195,9 +195,6 @@ def _question(chance: random.Random) -> dict[str, Any]:
 
 def _body(route: str, chance: random.Random) -> str:
     """What the route takes, or nearly; filters are pasted in as text, as JSON may name a field twice."""
-    if route.endswith("/infer"):
-        numbers = {"name": "queries", "datatype": "FP32", "shape": [1, DIMENSIONS], "data": [0.5] * DIMENSIONS}
-        return json.dumps({"inputs": [numbers], "parameters": {"k": 80}})
     if route.endswith(("/add", "{name}")):
         return json.dumps({"patterns": [[0.5] * DIMENSIONS], "metadata": {"tenant": ["a"], "word": ["added"]}})
     if route.endswith("/delete"):

@@ -36,7 +36,7 @@ PATHS = (
     "/é",
 )
 METHODS = ("GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "BREW")
-KINDS = ("application/json", "text/plain", "application/vnd.apache.arrow.stream", "", "a" * 5000)
+KINDS = ("application/json", "text/plain", "application/octet-stream", "", "a" * 5000)
 
 
 def chunk(number: int, folder: Path) -> Tally:

@@ -129,40 +129,6 @@ def test_explanations_and_actions(service: Running, memory: ahop.AssociativeMemo
     assert among["rival"] in rows_of("blue").tolist(), "no row that the filter leaves out is named"
 
 
-def test_arrow_streams_are_read_and_written(service: Running, memory: ahop.AssociativeMemory) -> None:
-    arrow = pytest.importorskip("pyarrow")
-    import pyarrow.ipc
-
-    numbers = memory.patterns[:3] + 0.9
-    lists = arrow.FixedSizeListArray.from_arrays(arrow.array(numbers.numpy().reshape(-1)), numbers.shape[1])
-    table = arrow.table({"query": lists}).replace_schema_metadata({"ahop": json.dumps({"k": 2})})
-    stream = "application/vnd.apache.arrow.stream"
-
-    def sent(**options: Any) -> bytes:
-        sink = arrow.BufferOutputStream()
-        with pyarrow.ipc.new_stream(sink, table.schema, options=pyarrow.ipc.IpcWriteOptions(**options)) as writer:
-            writer.write_table(table)
-        found: bytes = sink.getvalue().to_pybytes()
-        return found
-
-    path, headers = "/collections/rooms/recall", {"Content-Type": stream, "Accept": stream}
-    status, said, _ = service.ask("POST", path, sent(), headers)
-    assert status == 200, said
-    answer = pyarrow.ipc.open_stream(said).read_all()
-    assert answer["ids"].to_pylist() == memory.recall(numbers, 2).indices.tolist()
-    assert json.loads(answer.schema.metadata[b"ahop"])["version"] == 1
-    status, said, _ = service.ask("POST", path, sent(compression="zstd"), {"Content-Type": stream})
-    assert (status, "compression" in said["error"]) == (400, True)
-    whole = sent()
-    drawn = random.Random(0)
-    for _ in range(60):
-        broken = bytearray(whole)
-        for _ in range(drawn.choice((1, 3, 10))):
-            broken[drawn.randrange(len(broken))] = drawn.randrange(256)
-        status, said, _ = service.ask("POST", path, bytes(broken[: drawn.randrange(1, len(broken) + 1)]), headers)
-        assert status < 500, said
-
-
 def test_requests_at_the_same_time_are_answered_as_alone(service: Running, memory: ahop.AssociativeMemory) -> None:
     queries = queries_of(memory, 40)
     alone = [service.recall("rooms", queries=[query], k=2)["ids"] for query in queries]
@@ -672,11 +638,7 @@ def test_no_request_is_answered_by_a_failure(service: Running) -> None:
             if drawn.random() < 0.7:
                 asked = {**asked, "queries": [[0.5] * 8]} if drawn.random() < 0.5 else {"queries": [[0.5] * 8]}
             body = json.dumps(asked).encode()
-        headers = {
-            "Content-Type": drawn.choice(
-                ["application/json", "text/plain", "application/vnd.apache.arrow.stream", "\xe9"]
-            )
-        }
+        headers = {"Content-Type": drawn.choice(["application/json", "text/plain", "application/octet-stream", "\xe9"])}
         headers |= {"Authorization": drawn.choice(["Bearer", "Basic \xff", "Bearer x"])} if drawn.random() < 0.2 else {}
         status, said, _ = service.ask(method, path, body, headers)
         counts[status] = counts.get(status, 0) + 1
@@ -708,7 +670,7 @@ def test_no_bytes_bring_it_down(service: Running) -> None:
 # The page.
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "service.md"
-METRICS = Path(ahop.__file__).parent / "service" / "metrics.py"
+METRICS = Path(ahop.__file__).parent / "service" / "http" / "metrics.py"
 
 
 def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

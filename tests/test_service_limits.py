@@ -209,7 +209,6 @@ def test_bodies_as_large_as_they_may_be_are_read() -> None:
         "/collections/phones/pairs",
         "/collections/phones/delete",
         "/collections/phones/fit",
-        "/v2/models/phones/infer",
     ],
 )
 def test_every_route_counts_the_values_of_a_body(service: Running, path: str) -> None:

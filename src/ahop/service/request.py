@@ -113,11 +113,9 @@ def read_json(body: bytes, known: Sequence[str], most: int = Limits.body_values)
     return asked
 
 
-def recall_request(
-    asked: dict[str, Any], dimensions: int, limits: Limits, queries: Tensor | None = None
-) -> RecallRequest:
-    """What the fields of a request ask for; the queries are given if they came another way."""
-    rows = read_rows("queries", asked.get("queries"), dimensions, limits.queries) if queries is None else queries
+def recall_request(asked: dict[str, Any], dimensions: int, limits: Limits) -> RecallRequest:
+    """What the fields of a request ask for."""
+    rows = read_rows("queries", asked.get("queries"), dimensions, limits.queries)
     columns = _names("columns", asked.get("columns"))
     request = RecallRequest(
         queries=rows,

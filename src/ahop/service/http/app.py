@@ -14,7 +14,6 @@ from ahop.service.collections.collection import Collection
 from ahop.service.http import schema
 from ahop.service.http.answers import json_response
 from ahop.service.http.gate import Gate
-from ahop.service.http.inference import Inference
 from ahop.service.http.pages import FILES, page_file, routes_page
 from ahop.service.http.reading import Reading
 from ahop.service.http.shared import Shared
@@ -61,12 +60,10 @@ def create_app(collections: Mapping[str, Collection | str | Path], options: Opti
 def _routes(shared: Shared) -> list[tuple[str, str, Callable[..., Awaitable[Response]], dict[str, Any]]]:
     """Path, method, what answers, and what OpenAPI says of it."""
     reading, writing = Reading(shared), Writing(shared)
-    inference = Inference(shared, reading)
-    one, model = "/collections/{name}", "/v2/models/{name}"
+    one = "/collections/{name}"
     body = schema.body
     queries, patterns = '{"queries": [[0.1, null, 0.3]]}', '{"patterns": [[0.1, 0.2, 0.3]]}'
     pairs = '{"queries": [[0.1, null, 0.3]], "ids": [17]}'
-    tensor = '{"inputs": [{"name": "queries", "datatype": "FP32", "shape": [1, 3], "data": [0.1, null, 0.3]}]}'
     return [
         ("/livez", "GET", reading.livez, {}),
         ("/readyz", "GET", reading.readyz, {}),
@@ -86,12 +83,6 @@ def _routes(shared: Shared) -> list[tuple[str, str, Callable[..., Awaitable[Resp
         (f"{one}/refresh", "POST", writing.refresh, {}),
         (f"{one}/review", "GET", reading.review, {}),
         (f"{one}/watch", "GET", reading.watch, {}),
-        ("/v2", "GET", inference.server, {}),
-        ("/v2/health/live", "GET", inference.live, {}),
-        ("/v2/health/ready", "GET", inference.ready, {}),
-        (model, "GET", inference.model, {}),
-        (f"{model}/ready", "GET", inference.model_ready, {}),
-        (f"{model}/infer", "POST", inference.infer, body(schema.INFER, tensor, ("inputs",))),
     ]
 
 

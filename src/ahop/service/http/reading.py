@@ -15,7 +15,6 @@ from ahop.service.collections.collection import Collection
 from ahop.service.collections.snapshot import Snapshot
 from ahop.service.collections.watched import report_words
 from ahop.service.http.answers import RefusedError, json_response, link_words, numbers_of, recall_words
-from ahop.service.http.arrow import STREAM, read_arrow, write_arrow
 from ahop.service.http.gate import told_of
 from ahop.service.http.metrics import CONTENT_TYPE
 from ahop.service.http.shared import LARGE, Shared
@@ -93,14 +92,12 @@ class Reading:
         """The k stored patterns that each query most likely came from."""
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
-        asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(request, body, snapshot))
+        asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(body, snapshot))
         found, rows = await self.found(collection, snapshot, asked, request, recall_bytes(asked, snapshot))
         size = found.indices.numel() * (snapshot.dimensions if asked.patterns else 1)
-        is_arrow = STREAM in request.headers.get("accept", "")
 
         def written() -> Response:
-            words = recall_words(asked, snapshot, found, rows)
-            return Response(write_arrow(words), media_type=STREAM) if is_arrow else json_response(words)
+            return json_response(recall_words(asked, snapshot, found, rows))
 
         if not asked.explain:
             return await self.shared.maybe_beside(size > LARGE_ANSWER, written)
@@ -195,13 +192,9 @@ class Reading:
         asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, self.shared.limits)
         return asked, asking.link_settings(fields)
 
-    def _read_recall(self, request: Request, body: bytes, snapshot: Snapshot) -> RecallRequest:
-        limits, queries = self.shared.limits, None
-        if request.headers.get("content-type", "").split(";")[0].strip().lower() == STREAM:
-            body, queries = read_arrow(body, snapshot.dimensions, limits.queries)
-        known = [each for each in asking.RECALL if queries is None or each != "queries"]
-        fields = asking.read_json(body, known, self.shared.most_values(snapshot))
-        asked = asking.recall_request(fields, snapshot.dimensions, limits, queries)
+    def _read_recall(self, body: bytes, snapshot: Snapshot) -> RecallRequest:
+        fields = asking.read_json(body, asking.RECALL, self.shared.most_values(snapshot))
+        asked = asking.recall_request(fields, snapshot.dimensions, self.shared.limits)
         for each in asked.columns:
             if each not in snapshot.columns.columns:
                 raise InvalidValueError(f"`columns` may name {sorted(snapshot.columns.columns)}; got {each[:100]!r}.")

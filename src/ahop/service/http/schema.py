@@ -34,12 +34,6 @@ LINK = {
     "one_to_one": _told({"type": "boolean", "default": True}, "a stored pattern is the origin of one query at most"),
     "unmatched": _told({"type": "number"}, "share of the queries that come from none; default: estimated"),
 }
-INFER = {
-    "inputs": _told({"type": "array", "items": {"type": "object"}}, "one tensor: queries, FP32, [rows, dimensions]"),
-    "parameters": _told({"type": "object"}, "k, where"),
-    "outputs": _told({"type": "array", "items": {"type": "object"}}, "names of the tensors to answer"),
-    "id": _told({"type": "string"}, "is answered as it was sent"),
-}
 DELETE = {"ids": _told(IDS, "numbers of the rows to forget")}
 PAIRS = {
     "queries": _told(ROWS, "queries that a person has looked at"),
