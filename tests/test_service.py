@@ -355,7 +355,7 @@ def test_what_is_too_large_is_refused(service: Running) -> None:
     assert service.ask("POST", path, {"queries": [row], "k": 1001})[0] == 400
     status, said, _ = service.ask("POST", path, {"queries": [row] * 1000, "k": 400, "patterns": True})
     assert status == 413
-    assert "at a time" in said["mend"]
+    assert "at a time" in said["hint"]
     assert service.ask("POST", path, b'{"queries": [' + b" " * (9 * 2**20) + b"]}")[0] == 413
     assert b" 400 " in service.raw(b"GET / HTTP/1.1\r\nX: " + b"a" * 40_000)[:20]
     upgrade = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -582,7 +582,7 @@ def test_bodies_and_explanations_at_a_time_are_limited(folder: Path) -> None:
     assert asked_in_process(app, body + b"  ")[0] == 429
     assert app.state.shared.held.bytes == 0, "it is given back"
     status, said = asked_in_process(app, body)
-    assert (status, set(said)) == (429, {"error", "mend"})
+    assert (status, set(said)) == (429, {"error", "hint"})
     assert asked_in_process(app, body.replace(b"true", b"false"))[0] == 200
     app.state.shared.close()
 
@@ -591,7 +591,7 @@ def test_work_that_takes_too_long_is_refused(folder: Path) -> None:
     app = create_app({"rooms": folder / "rooms.ahop"}, Options(limits=Limits(work_seconds=1e-9)))
     status, said = asked_in_process(app, json.dumps({"queries": [[0.0] * 8] * 3}).encode())
     assert status == 413
-    assert "at a time" in said["mend"]
+    assert "at a time" in said["hint"]
     app.state.shared.close()
 
 

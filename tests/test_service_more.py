@@ -214,7 +214,7 @@ def test_the_last_queries_show_what_has_moved(tmp_path: Path) -> None:
 def test_nothing_is_kept_to_be_watched_unless_asked_for(service: Running) -> None:
     status, said, _ = service.ask("GET", "/collections/rooms/watch")
     assert status == 409
-    assert "--watch" in said["mend"]
+    assert "--watch" in said["hint"]
 
 
 # Several processes.

@@ -280,7 +280,7 @@ class Client:
             raise FileFormatError(f"`{self.url}` does not answer as a service of ahop does.")
         if status < HTTPStatus.BAD_REQUEST:
             return words
-        said = " ".join(str(words[each]) for each in ("error", "mend") if each in words)
+        said = " ".join(str(words[each]) for each in ("error", "hint") if each in words)
         if status in LATER:
             raise UnavailableError(f"`{self.url}` says: {said}")
         raise InvalidValueError(f"`{self.url}` refuses this: {said}")

@@ -33,16 +33,16 @@ class RefusedError(Exception):
 
     Args:
         words: what is wrong.
-        mend: what to do about it.
+        hint: what to do about it.
     """
 
-    def __init__(self, status: int, words: str, mend: str | None = None, **headers: str) -> None:
+    def __init__(self, status: int, words: str, hint: str | None = None, **headers: str) -> None:
         super().__init__(words)
-        self.status, self.mend = int(status), mend
+        self.status, self.hint = int(status), hint
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
     def response(self) -> Response:
-        words = {"error": str(self)} | ({} if self.mend is None else {"mend": self.mend})
+        words = {"error": str(self)} | ({} if self.hint is None else {"hint": self.hint})
         return json_response(words, self.status, self.headers)
 
 

@@ -103,4 +103,4 @@ async def _not_routed(request: Request, error: Exception) -> Response:
         error.status_code, "This cannot be answered."
     )
     headers = {name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
-    return json_response({"error": words, "mend": "GET /docs lists the routes."}, error.status_code, headers)
+    return json_response({"error": words, "hint": "GET /docs lists the routes."}, error.status_code, headers)

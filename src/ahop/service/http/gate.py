@@ -117,8 +117,8 @@ class Gate:
             log("failure", logging.ERROR, error, request=told.id)
             if is_started:
                 raise
-            mend = "This is a defect of the service: report it, with the id of the request."
-            failure = RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, f"Request {told.id} failed.", mend)
+            hint = "This is a defect of the service: report it, with the id of the request."
+            failure = RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, f"Request {told.id} failed.", hint)
             await failure.response()(scope, receive, answer)
         finally:
             self._held.bytes -= told.held_bytes

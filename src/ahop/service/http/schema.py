@@ -62,7 +62,7 @@ ERRORS = {
             "application/json": {
                 "schema": {
                     "type": "object",
-                    "properties": {"error": {"type": "string"}, "mend": {"type": "string"}},
+                    "properties": {"error": {"type": "string"}, "hint": {"type": "string"}},
                     "required": ["error"],
                 }
             }

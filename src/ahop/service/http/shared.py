@@ -101,8 +101,8 @@ class Shared:
     def check_writable(self, key: Key) -> None:
         check_rights(key)
         if self.options.is_read_only:
-            mend = "Write to the store by another service, or from Python; it is seen here a second later."
-            raise RefusedError(HTTPStatus.FORBIDDEN, "This service only reads, as several processes answer.", mend)
+            hint = "Write to the store by another service, or from Python; it is seen here a second later."
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This service only reads, as several processes answer.", hint)
 
     async def admitted(self, name: str, request: Request) -> tuple[Collection, bytes]:
         """The collection and the body of a request that will be recalled for; refused before any work is done on it."""

@@ -10,7 +10,7 @@ async function ask(path, body) {
   if (answer.status === 401) $("key-label").hidden = false;
   if (!answer.ok) {
     const told = await answer.json().catch(() => ({ error: `The service answered ${answer.status}.` }));
-    throw new Error([told.error, told.mend].filter(Boolean).join(" "));
+    throw new Error([told.error, told.hint].filter(Boolean).join(" "));
   }
   return answer;
 }
