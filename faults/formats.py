@@ -27,7 +27,7 @@ from faults.mutations import bent_archive, bent_bytes, bent_json, to_json
 DIMENSIONS = 4
 LARGEST = 2**16
 RECALL: dict[str, Any] = {
-    "queries": [[0.1, None, 0.3, 0.9], [1, 2, 3, 4]],
+    "queries": [[0.1, None, 0.3, 0.9], {"north": 1, "west": None, "east": 3}],
     "k": 2,
     "where": {"floor": [1, 2], "name": "a"},
     "groups": ["a", "b"],
@@ -78,12 +78,13 @@ def formats(folder: Path) -> list[Format]:
         return written
 
     def recall(body: bytes) -> object:
-        return reading.recall_request(reading.read_json(body, reading.RECALL), DIMENSIONS, limits)
+        return reading.recall_request(reading.read_body(reading.RecallBody, body), DIMENSIONS, limits, names)
 
     def told(body: bytes) -> object:
-        asked = reading.read_json(body, reading.PAIRS)
-        rows = reading.read_rows("queries", asked.get("queries"), DIMENSIONS, limits.queries)
-        return reading.read_ids(asked.get("ids"), len(rows)), reading.read_groups(asked.get("groups"), len(rows))
+        asked = reading.read_body(reading.PairsBody, body)
+        rows = reading.read_rows("queries", asked.queries, DIMENSIONS, limits.queries, names)
+        reading.check_ids(asked.ids, len(rows))
+        return reading.read_groups(asked.groups, len(rows))
 
     def stored(content: bytes) -> object:
         location = Location.of(folder / "table")

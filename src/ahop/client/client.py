@@ -241,10 +241,10 @@ class Client:
             given = len(found["ids"][0]) if count else k
             short = k - given
             indices = torch.tensor(found["ids"], dtype=torch.long).reshape(count, given)
-            posterior = torch.tensor(found["posterior"]).reshape(count, given)
+            posterior = torch.tensor(found["posterior"], dtype=torch.get_default_dtype()).reshape(count, given)
             width = self.dimensions if self.patterns else 0
             numbers = np.array(found.get("patterns", []), dtype=np.float32).reshape(count, given, width)
-            unknown = torch.tensor(found["unknown"]) if "unknown" in found else None
+            unknown = torch.tensor(found["unknown"], dtype=posterior.dtype) if "unknown" in found else None
             labels = None
             if "labels" in found:
                 labels = np.full((count, k), None, dtype=object)

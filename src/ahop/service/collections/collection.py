@@ -367,12 +367,14 @@ def created(folder: Path) -> dict[str, Path]:
     return {path.name.removesuffix(ENDING): path for path in sorted(folder.glob(f"*{ENDING}"))}
 
 
-def create(folder: Path, name: str, patterns: Tensor, metadata: Any) -> Collection:
+def create(folder: Path, name: str, patterns: Tensor, names: Sequence[str] | None, metadata: Any) -> Collection:
     """A new store, whose model is the Euclidean distance until something is learned."""
     path = folder / f"{name}{ENDING}"
     if path.exists():
         raise ConflictError(f"There is a collection {name!r} already. Choose another name, or add patterns to it.")
-    create_store(path, AssociativeMemory(patterns, EuclideanSimilarity()), metadata=metadata or None)
+    memory = AssociativeMemory(patterns, EuclideanSimilarity())
+    memory.dimensions = None if names is None else tuple(names)
+    create_store(path, memory, metadata=metadata or None)
     return Collection(name, path)
 
 

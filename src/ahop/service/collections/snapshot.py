@@ -70,6 +70,11 @@ class Snapshot:
     def dimensions(self) -> int:
         return int(self.memory.patterns.shape[1])
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the dimensions, if the patterns have any."""
+        return self.memory.dimensions
+
     def rows(
         self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
     ) -> tuple[str, Tensor | None]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from ahop.service import request as asking
 from ahop.service.collections.collection import Collection
 from ahop.service.http import schema
 from ahop.service.http.answers import json_response
@@ -40,7 +42,14 @@ def create_app(collections: Mapping[str, Collection | str | Path], options: Opti
         yield
         await asyncio.get_running_loop().run_in_executor(None, shared.close)
 
-    app = FastAPI(title="ahop", docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(
+        title="ahop",
+        version=version("ahop"),
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
     app.state.shared = shared
     for path, method, endpoint, extra in _routes(shared):
         described = extra or {"responses": schema.ERRORS}
@@ -70,13 +79,13 @@ def _routes(shared: Shared) -> list[tuple[str, str, Callable[..., Awaitable[Resp
         ("/metrics", "GET", reading.measured, {}),
         ("/collections", "GET", reading.listed, {}),
         (one, "GET", reading.inspected, {}),
-        (one, "PUT", writing.create, body(schema.CREATE, patterns, ("patterns",))),
-        (f"{one}/recall", "POST", reading.recall, body(schema.RECALL, queries, ("queries",))),
-        (f"{one}/link", "POST", reading.link, body(schema.LINK, queries, ("queries",))),
-        (f"{one}/add", "POST", writing.add, body(schema.ADD, patterns, ("patterns",))),
-        (f"{one}/delete", "POST", writing.delete, body(schema.DELETE, '{"ids": [17]}', ("ids",))),
-        (f"{one}/pairs", "POST", writing.pairs, body(schema.PAIRS, pairs, ("queries", "ids"))),
-        (f"{one}/fit", "POST", writing.fit, body(schema.FIT, "{}")),
+        (one, "PUT", writing.create, body(asking.CreateBody, patterns)),
+        (f"{one}/recall", "POST", reading.recall, body(asking.RecallBody, queries)),
+        (f"{one}/link", "POST", reading.link, body(asking.LinkBody, queries)),
+        (f"{one}/add", "POST", writing.add, body(asking.AddBody, patterns)),
+        (f"{one}/delete", "POST", writing.delete, body(asking.DeleteBody, '{"ids": [17]}')),
+        (f"{one}/pairs", "POST", writing.pairs, body(asking.PairsBody, pairs)),
+        (f"{one}/fit", "POST", writing.fit, body(asking.FitBody, "{}")),
         (f"{one}/versions", "GET", reading.versions, {}),
         (f"{one}/versions/{{version}}/activate", "POST", writing.activate, {}),
         (f"{one}/versions/{{version}}/restore", "POST", writing.restore, {}),

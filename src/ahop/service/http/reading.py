@@ -14,12 +14,12 @@ from ahop.service.collections.batching import BusyError
 from ahop.service.collections.collection import Collection
 from ahop.service.collections.snapshot import Snapshot
 from ahop.service.collections.watched import report_words
-from ahop.service.http.answers import RefusedError, json_response, link_words, numbers_of, recall_words
+from ahop.service.http.answers import RefusedError, json_response, link_words, numbers_of, recall_response
 from ahop.service.http.gate import told_of
 from ahop.service.http.metrics import CONTENT_TYPE
 from ahop.service.http.shared import LARGE, Shared
 from ahop.service.http.sizes import bytes_of, check_size, link_bytes, recall_bytes
-from ahop.service.request import LinkSettings, RecallRequest
+from ahop.service.request import LinkBody, RecallBody, RecallRequest
 
 # Answers of more numbers are written beside the thread that listens.
 LARGE_ANSWER = 2**13
@@ -97,7 +97,7 @@ class Reading:
         size = found.indices.numel() * (snapshot.dimensions if asked.patterns else 1)
 
         def written() -> Response:
-            return json_response(recall_words(asked, snapshot, found, rows))
+            return recall_response(asked, snapshot, found, rows)
 
         if not asked.explain:
             return await self.shared.maybe_beside(size > LARGE_ANSWER, written)
@@ -113,9 +113,9 @@ class Reading:
         """Which stored pattern each query came from, each pattern being the origin of one query at most."""
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
-        asked, settings = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
+        read, asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
         found, rows = await self.found(collection, snapshot, asked, request, link_bytes(asked, snapshot))
-        words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, settings))
+        words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, read))
         return json_response(words)
 
     async def found(
@@ -131,8 +131,9 @@ class Reading:
         unknown = None if found.unknown is None else float(found.unknown.sum())
         self.shared.metrics.answered(name, len(found.indices), float(found.confidence.sum()), unknown)
         if asked.same is None:
-            numbers = numbers_of(snapshot, found.indices)
-            self.shared.reviews[name].look(told.id, snapshot.version, asked.queries, numbers, found)
+            if self.shared.reviews[name].is_on:
+                numbers = numbers_of(snapshot, found.indices)
+                self.shared.reviews[name].look(told.id, snapshot.version, asked.queries, numbers, found)
             self.shared.watched[name].look(asked.queries, asked.groups)
         return found, rows
 
@@ -186,16 +187,15 @@ class Reading:
             self.shared.metrics.state(name, snapshot.version, len(snapshot), len(self.shared.feedback[name]), facts)
         return Response(self.shared.metrics.text(), media_type=CONTENT_TYPE)
 
-    def _read_link(self, body: bytes, snapshot: Snapshot) -> tuple[RecallRequest, LinkSettings]:
-        fields = asking.read_json(body, asking.LINK, self.shared.most_values(snapshot))
-        of_recall = {each: value for each, value in fields.items() if each in asking.RECALL}
-        asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, self.shared.limits)
-        return asked, asking.link_settings(fields)
+    def _read_link(self, body: bytes, snapshot: Snapshot) -> tuple[LinkBody, RecallRequest]:
+        read = asking.read_body(LinkBody, body, self.shared.bound(snapshot))
+        of_recall = RecallBody(queries=read.queries, k=CANDIDATES, where=read.where, groups=read.groups)
+        return read, asking.recall_request(of_recall, snapshot.dimensions, self.shared.limits, snapshot.names)
 
     def _read_recall(self, body: bytes, snapshot: Snapshot) -> RecallRequest:
-        fields = asking.read_json(body, asking.RECALL, self.shared.most_values(snapshot))
-        asked = asking.recall_request(fields, snapshot.dimensions, self.shared.limits)
-        for each in asked.columns:
+        read = asking.read_body(RecallBody, body, self.shared.bound(snapshot))
+        asked = asking.recall_request(read, snapshot.dimensions, self.shared.limits, snapshot.names)
+        for each in asked.columns or ():
             if each not in snapshot.columns.columns:
                 raise InvalidValueError(f"`columns` may name {sorted(snapshot.columns.columns)}; got {each[:100]!r}.")
         return asked
