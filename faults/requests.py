@@ -80,7 +80,7 @@ def _request(chance: random.Random) -> bytes:
 
 
 def _sent(service: Running, sent: bytes) -> bytes:
-    """What comes back; for a moment only where the service waits for more than was sent."""
+    """Bytes that come back; for a moment only where the service waits for more than was sent."""
     head, _, body = sent.partition(b"\r\n\r\n")
     is_whole = f"Content-Length: {len(body)}".encode() in head.split(b"\r\n")
     received = b""

@@ -244,7 +244,7 @@ class ServiceMachine(Machine):
 
     @rule(key=keys, which=numbers)
     def look(self, key: str, which: int) -> None:
-        """What there is, for who may see it."""
+        """List the collections that a key may see."""
         status, said = self.served.ask(key, "GET", "/collections")
         names = {each["name"]: each for each in said["collections"]}
         require(status == 200 and (self.name in names) == self._may_read(key), LEAKED, f"{key} lists {sorted(names)}")
@@ -398,7 +398,7 @@ class ServiceMachine(Machine):
         return said
 
     def _write(self, key: str, path: str, body: Any, is_right: bool | None) -> Any:
-        """What a change answers; None where it is refused, as it must be to all but one key."""
+        """Ask for a change; None where it is refused, as it must be to all but one key."""
         status, said = self._ask(key, "POST", path, body)
         self._count(path.split("/")[-1] + ("" if status < 300 else " refused"))
         if key != "admin":

@@ -560,7 +560,7 @@ def test_a_fit_that_fails_changes_nothing(memory: ahop.AssociativeMemory, tmp_pa
 
 
 def asked_in_process(app: Any, body: bytes) -> tuple[int, Any]:
-    """What an application answers to a recall, without a server."""
+    """Answer of an application to a recall, without a server."""
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

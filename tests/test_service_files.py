@@ -1,4 +1,4 @@
-"""What a service keeps on the disk is there after kills, and damage to it is noticed."""
+"""Files of a service are there after kills, and damage to them is noticed."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What a service does beside recalling: link, create, go back, follow, compact, and answer in several processes."""
+"""Routes beside recall: link, create, go back, follow, compact, and answer in several processes."""
 
 import asyncio
 import json

@@ -152,7 +152,7 @@ class Client:
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
     ) -> dict[str, Any]:
-        """Which stored pattern each query came from, each pattern being the origin of one query at most.
+        """Link each query to the stored pattern that it came from, each pattern to one query at most.
 
         Args: as for `ahop.link`. Returns `queries` (their places), `ids` and `probability` of the links, and the
             `unmatched` queries.
@@ -165,7 +165,7 @@ class Client:
         return self._ask("POST", "/link", body)
 
     def inspect(self) -> dict[str, Any]:
-        """What the collection holds, what was learned, and what a request may cost."""
+        """Facts about the collection: its patterns, the report of its fit, and the limits of a request."""
         return self._ask("GET", "", None)
 
     def add(self, patterns: RowsLike, ids: Array | None = None, metadata: Mapping[str, Any] | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""What runs behind the HTTP proxy of Ray Serve: the gate, the limits and the words of the service, before shards."""
+"""Ingress behind the HTTP proxy of Ray Serve: the gate, the limits and the words of the service, before shards."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

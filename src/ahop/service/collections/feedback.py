@@ -1,4 +1,4 @@
-"""What people say about answers: pairs of a query and the row that it came from; and answers to look at."""
+"""Feedback: pairs of a query and the row that it came from; and answers for people to review."""
 
 import json
 import logging

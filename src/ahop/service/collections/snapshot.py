@@ -109,7 +109,7 @@ class Snapshot:
         return digest(numbers.astype("<f4").tobytes())[:16]
 
     def uses_index(self, k: int, same: Sequence[object] | None = None) -> bool:
-        """Whether the index answers such a question; else every row is scored."""
+        """True if the index answers such a question; else every row is scored."""
         return self.index is not None and same is None and k <= SHARE * self.index.candidates
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""What is sent back: one shape for answers, one for errors."""
+"""Responses: one shape for answers, one for errors."""
 
 import json
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def json_response(
 
 
 def refused(error: BaseException) -> RefusedError:
-    """How an error of ours is told."""
+    """Response to an error of ahop."""
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, BusyError):
@@ -114,7 +114,7 @@ def recall_response(request: RecallRequest, snapshot: Snapshot, found: Recall[Te
 
 
 def link_words(snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None, asked: LinkBody) -> dict[str, Any]:
-    """What a link answers, from the candidates of each query."""
+    """Answer of a link, from the candidates of each query."""
     memory, count = snapshot.memory, len(found.indices)
     detector, available = memory.detector, len(snapshot) if rows is None else len(rows)
     if not available:

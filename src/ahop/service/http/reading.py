@@ -29,17 +29,17 @@ CANDIDATES = 64
 
 @final
 class Reading:
-    """Whether it lives, what there is, what a query came from, and how it goes."""
+    """Health, collections, recall and watching."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared, self._explaining = shared, 0
 
     async def livez(self) -> Response:
-        """Whether the process runs."""
+        """Liveness: the process runs."""
         return json_response({"status": "alive"})
 
     async def readyz(self) -> Response:
-        """Whether it takes requests; not any more once it was told to end."""
+        """Readiness: it takes requests; not any more once it was told to end."""
         if self.shared.held.is_draining:
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "The service is ending.", "Ask another one.")
         return json_response({"status": "ready"})
@@ -60,7 +60,7 @@ class Reading:
         return json_response({"collections": found})
 
     async def inspected(self, name: str, request: Request) -> Response:
-        """What a collection holds, what was learned, and what a request may cost."""
+        """Facts about a collection: its patterns, the report of its fit, and the limits of a request."""
         collection = self.shared.collection(name, request)
         snapshot, key = collection.snapshot, told_of(request).key
         memory, limits = snapshot.memory, self.shared.limits
@@ -110,7 +110,7 @@ class Reading:
             self._explaining -= 1
 
     async def link(self, name: str, request: Request) -> Response:
-        """Which stored pattern each query came from, each pattern being the origin of one query at most."""
+        """Link each query to the stored pattern that it came from, each pattern to one query at most."""
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
         read, asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
@@ -121,7 +121,7 @@ class Reading:
     async def found(
         self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request, size: int
     ) -> tuple[Recall[Tensor], Tensor | None]:
-        """What is answered, in `size` bytes, and the rows among which it was looked for; None for all."""
+        """Recall in at most `size` bytes; returns the answer and the rows that it is among, None for all."""
         told, name = told_of(request), collection.name
         check_size(size, len(asked.queries), self.shared.limits.answer_bytes)
         self.shared.held.reserve(told, size, self.shared.limits)
@@ -160,7 +160,7 @@ class Reading:
         return json_response({"review": kept.entries(100, self.shared.limits.answer_bytes)})
 
     async def watch(self, name: str, request: Request) -> Response:
-        """What the last queries show: how many answers are right, and what has moved since the fit."""
+        """Watch the last queries: the share of right answers, and the dimensions that have moved since the fit."""
         collection = self.shared.collection(name, request, writes=True)
         watched = self.shared.watched[name]
         if not watched.is_on:

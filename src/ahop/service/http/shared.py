@@ -1,4 +1,4 @@
-"""What the routes of one service share: its collections, the thread that recalls, and how a request is read."""
+"""State that the routes of one service share: its collections, the thread that recalls, the reading of requests."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -158,7 +158,7 @@ class Shared:
             job.is_given_up = True
 
     async def read(self, request: Request, work: Callable[[bytes], Result]) -> Result:
-        """What is made of the body of a request; of a large one, beside the thread that listens."""
+        """Read the body of a request; a large one beside the thread that listens."""
         body = await self.body(request)
         return await self.maybe_beside(len(body) > LARGE, lambda: work(body))
 
