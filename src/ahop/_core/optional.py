@@ -41,11 +41,6 @@ def arrow_files() -> ModuleType:
     return _module("pyarrow", "pyarrow", "tables")
 
 
-def arrow_ipc() -> ModuleType:
-    """`pyarrow.ipc`, for tables in messages."""
-    return _module("pyarrow.ipc", "pyarrow", "tables")
-
-
 def psycopg() -> ModuleType:
     """`psycopg`, for PostgreSQL."""
     _module("psycopg.sql", "psycopg", "pg")

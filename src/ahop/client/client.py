@@ -152,7 +152,7 @@ class Client:
         where: Mapping[str, object] | None = None,
         groups: Sequence[object] | None = None,
     ) -> dict[str, Any]:
-        """Which stored pattern each query came from, each pattern being the origin of one query at most.
+        """Link each query to the stored pattern that it came from, each pattern to one query at most.
 
         Args: as for `ahop.link`. Returns `queries` (their places), `ids` and `probability` of the links, and the
             `unmatched` queries.
@@ -165,7 +165,7 @@ class Client:
         return self._ask("POST", "/link", body)
 
     def inspect(self) -> dict[str, Any]:
-        """What the collection holds, what was learned, and what a request may cost."""
+        """Facts about the collection: its patterns, the report of its fit, and the limits of a request."""
         return self._ask("GET", "", None)
 
     def add(self, patterns: RowsLike, ids: Array | None = None, metadata: Mapping[str, Any] | None = None) -> Tensor:
@@ -241,10 +241,10 @@ class Client:
             given = len(found["ids"][0]) if count else k
             short = k - given
             indices = torch.tensor(found["ids"], dtype=torch.long).reshape(count, given)
-            posterior = torch.tensor(found["posterior"]).reshape(count, given)
+            posterior = torch.tensor(found["posterior"], dtype=torch.get_default_dtype()).reshape(count, given)
             width = self.dimensions if self.patterns else 0
             numbers = np.array(found.get("patterns", []), dtype=np.float32).reshape(count, given, width)
-            unknown = torch.tensor(found["unknown"]) if "unknown" in found else None
+            unknown = torch.tensor(found["unknown"], dtype=posterior.dtype) if "unknown" in found else None
             labels = None
             if "labels" in found:
                 labels = np.full((count, k), None, dtype=object)
@@ -280,7 +280,7 @@ class Client:
             raise FileFormatError(f"`{self.url}` does not answer as a service of ahop does.")
         if status < HTTPStatus.BAD_REQUEST:
             return words
-        said = " ".join(str(words[each]) for each in ("error", "mend") if each in words)
+        said = " ".join(str(words[each]) for each in ("error", "hint") if each in words)
         if status in LATER:
             raise UnavailableError(f"`{self.url}` says: {said}")
         raise InvalidValueError(f"`{self.url}` refuses this: {said}")

@@ -1,4 +1,4 @@
-"""Who may ask what. Keys are kept as digests only."""
+"""Keys and their rights. Keys are kept as digests only."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def _key(given: dict[str, Any]) -> Key:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
+    """True if only this machine reaches the address."""
     if host == "localhost":
         return True
     try:

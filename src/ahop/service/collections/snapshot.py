@@ -67,6 +67,11 @@ class Snapshot:
     def dimensions(self) -> int:
         return int(self.memory.patterns.shape[1])
 
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns, if the patterns have any."""
+        return self.memory.columns
+
     def rows(
         self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
     ) -> tuple[str, Tensor | None]:
