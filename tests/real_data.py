@@ -1,9 +1,9 @@
 """Which experiments need which real data, and what to do where it is not."""
 
 import pytest
+from experiments.datasets import SOURCES
+from experiments.datasets._finding import find
 
-from ahop.datasets import SOURCES
-from ahop.datasets._finding import find
 from ahop.errors import DataNotFoundError
 
 # By the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.

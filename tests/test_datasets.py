@@ -29,33 +29,32 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments import datasets
+from experiments.datasets import _download, _finding, _sources
+from experiments.datasets._delimited import encode, parse_rows
+from experiments.datasets._digests import check_content, digest_of_bags
+from experiments.datasets._facts import Download, Edition, File, Source
+from experiments.datasets._folders import cache_folder
+from experiments.datasets._idx import parse_idx
+from experiments.datasets._lzw import unpack_z
+from experiments.datasets._npz import parse_npz
+from experiments.datasets._unpacking import members, read_members, unpack
+from experiments.datasets.bags import Bags
+from experiments.datasets.cifar import parse_records
+from experiments.datasets.fingerprints import WifiSurvey
+from experiments.datasets.images import Images
+from experiments.datasets.mil import parse_arrays, parse_molecules
+from experiments.datasets.table import Table
+from experiments.datasets.uji_indoorloc import COLUMNS, parse_fingerprints
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahop import datasets
-from ahop.datasets import _download, _finding, _sources
-from ahop.datasets._delimited import encode, parse_rows
-from ahop.datasets._digests import check_content, digest_of_bags
-from ahop.datasets._facts import Download, Edition, File, Source
-from ahop.datasets._folders import cache_folder
-from ahop.datasets._idx import parse_idx
-from ahop.datasets._lzw import unpack_z
-from ahop.datasets._npz import parse_npz
-from ahop.datasets._unpacking import members, read_members, unpack
-from ahop.datasets.bags import Bags
-from ahop.datasets.cifar import parse_records
-from ahop.datasets.fingerprints import WifiSurvey
-from ahop.datasets.images import Images
-from ahop.datasets.mil import parse_arrays, parse_molecules
-from ahop.datasets.table import Table
-from ahop.datasets.uji_indoorloc import COLUMNS, parse_fingerprints
 from ahop.errors import (
     AhopError,
     DataNotFoundError,
     DownloadError,
     FileFormatError,
     InvalidValueError,
-    MissingPackageError,
 )
 
 LOADERS: dict[str, Callable[..., Any]] = {
@@ -140,8 +139,8 @@ def test_vaccine_has_two_targets_and_confesses_its_missing_columns(data_folder: 
     assert re.match("32 of the 35 official features", vaccine.notes[0])
     other = datasets.load_vaccine(data_folder, target="h1n1_vaccine")
     assert np.bincount(other.target).tolist() == [21033, 5674]
-    with pytest.raises(InvalidValueError, match="`target` must be one of 'seasonal_vaccine', 'h1n1_vaccine'"):
-        datasets.load_vaccine.__wrapped__(data_folder, target="flu")  # type: ignore[attr-defined]
+    with pytest.raises(InvalidValueError, match="`target` must be one of seasonal_vaccine, h1n1_vaccine"):
+        datasets.load_vaccine(data_folder, target="flu")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("table", TABLES, indirect=True)
@@ -878,7 +877,7 @@ def test_adult_is_fetched_from_an_archive(
 ) -> None:
     files = {name: unpacked(data_folder / "adult" / f"{name}.gz") for name in ("adult.data", "adult.test")}
     site.files["adult.zip"] = zipped_as({"Index": b"", **dict(reversed(files.items()))})
-    monkeypatch.setattr("ahop.datasets.adult.ADULT", offered(_sources.ADULT, site))
+    monkeypatch.setattr("experiments.datasets.adult.ADULT", offered(_sources.ADULT, site))
     fetched = datasets.load_adult(tmp_path, download=True, progress=False)
     here = loaded("adult", data_folder)
     np.testing.assert_array_equal(fetched.features, here.features)
@@ -894,7 +893,7 @@ def test_bank_is_fetched_from_an_archive_inside_an_archive(
     table = unpacked(data_folder / "bank" / "bank-additional-full.csv.gz")
     inner = zipped_as({"bank-additional/bank-additional-full.csv": table, "__MACOSX/._bank-additional": b"?"})
     site.files["bank+marketing.zip"] = zipped_as({"bank.zip": b"?", "bank-additional.zip": inner})
-    monkeypatch.setattr("ahop.datasets.bank.BANK", offered(_sources.BANK, site))
+    monkeypatch.setattr("experiments.datasets.bank.BANK", offered(_sources.BANK, site))
     fetched = datasets.load_bank(tmp_path, download=True, progress=False)
     np.testing.assert_array_equal(fetched.features, loaded("bank", data_folder).features)
 
@@ -911,7 +910,7 @@ def test_mnist_is_fetched_file_by_file(
         for each in source.editions[0].downloads
     )
     source = replace(source, editions=(replace(source.editions[0], downloads=downloads),))
-    monkeypatch.setattr("ahop.datasets.mnist.MNIST", source)
+    monkeypatch.setattr("experiments.datasets.mnist.MNIST", source)
     fetched = datasets.load_mnist(tmp_path, download=True, progress=False)
     np.testing.assert_array_equal(fetched.train_labels, loaded("mnist", data_folder).train_labels)
     assert len(site.asked) == 4
@@ -924,7 +923,7 @@ def test_the_official_file_is_refused_if_it_is_another(
     first = _sources.MNIST.editions[0]
     downloads = tuple(replace(each, url=site.url(each.name)) for each in first.downloads)
     monkeypatch.setattr(
-        "ahop.datasets.mnist.MNIST", replace(_sources.MNIST, editions=(replace(first, downloads=downloads),))
+        "experiments.datasets.mnist.MNIST", replace(_sources.MNIST, editions=(replace(first, downloads=downloads),))
     )
     for path in (data_folder / "mnist").iterdir():
         site.files[path.name] = path.read_bytes()
@@ -987,7 +986,7 @@ def test_musk_is_fetched_and_unpacked(
         for row, numbers in enumerate(bag)
     ]
     site.files["musk+version+1.zip"] = zipped_as({"clean1.data.Z": compressed("".join(lines).encode())})
-    monkeypatch.setattr("ahop.datasets.mil.MUSK1", offered(_sources.MUSK1, site))
+    monkeypatch.setattr("experiments.datasets.mil.MUSK1", offered(_sources.MUSK1, site))
     fetched = datasets.load_musk1(tmp_path, download=True, progress=False)
     assert all((ours == theirs).all() for ours, theirs in zip(here.bags, fetched.bags, strict=True))
     assert (here.labels == fetched.labels).all()
@@ -1029,7 +1028,7 @@ def test_vaccine_with_all_its_columns_is_preferred(
         datasets.load_vaccine(tmp_path)
     official, *others = _sources.VACCINE.editions
     known = replace(official, files=(replace(official.files[0], digest=None), official.files[1]))
-    monkeypatch.setattr("ahop.datasets.vaccine.VACCINE", replace(_sources.VACCINE, editions=(known, *others)))
+    monkeypatch.setattr("experiments.datasets.vaccine.VACCINE", replace(_sources.VACCINE, editions=(known, *others)))
     vaccine = datasets.load_vaccine(tmp_path)
     assert vaccine.features.shape == (26707, 35)
     assert vaccine.notes == ()
@@ -1055,7 +1054,7 @@ def without_digests(source: Source) -> Source:
 
 
 def test_fashion_mnist_with_its_training_pictures_has_no_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ahop.datasets.mnist.FASHION_MNIST", without_digests(_sources.FASHION_MNIST))
+    monkeypatch.setattr("experiments.datasets.mnist.FASHION_MNIST", without_digests(_sources.FASHION_MNIST))
     pictures, labels = np.full((4, 28, 28), 7, np.uint8), np.arange(4, dtype=np.uint8)
     for split in ("train", "t10k"):
         put(tmp_path / "fashion_mnist" / f"{split}-images-idx3-ubyte", idx(pictures))
@@ -1072,7 +1071,7 @@ def test_fashion_mnist_with_its_training_pictures_has_no_note(tmp_path: Path, mo
 def test_cifar10_is_read_from_its_archive_or_from_as_many_batches_as_there_are(
     batches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ahop.datasets.cifar.CIFAR10", without_digests(_sources.CIFAR10))
+    monkeypatch.setattr("experiments.datasets.cifar.CIFAR10", without_digests(_sources.CIFAR10))
     files = {f"data_batch_{number}.bin": bytes([number] * 3073) * 2 for number in range(1, batches + 1)}
     files["test_batch.bin"] = bytes([9] * 3073)
     folder = tmp_path / "cifar10"
@@ -1108,7 +1107,7 @@ def test_cifar100_is_read_from_its_archive_with_fine_or_coarse_labels(
     put(tmp_path / "cifar100" / "cifar-100-binary.tar.gz", packed)
     with pytest.raises(FileFormatError, match=r"cifar-100-binary.tar.gz` is not the published file"):
         datasets.load_cifar100(tmp_path)
-    monkeypatch.setattr("ahop.datasets.cifar.CIFAR100", without_digests(_sources.CIFAR100))
+    monkeypatch.setattr("experiments.datasets.cifar.CIFAR100", without_digests(_sources.CIFAR100))
     fine, coarse = datasets.load_cifar100(tmp_path), datasets.load_cifar100(tmp_path, labels="coarse")
     assert fine.train.shape == (50000, 3, 32, 32)
     assert np.bincount(fine.test_labels).tolist() == [100] * 100
@@ -1149,7 +1148,7 @@ def test_tiny_imagenet_is_read_from_its_official_archive(tmp_path: Path, monkeyp
     put(tmp_path / "tiny_imagenet" / "tiny-imagenet-200.zip", zipped_as(tiny_files()))
     with pytest.raises(FileFormatError, match=r"tiny-imagenet-200.zip` is not the published file.*expected md5:9052"):
         datasets.load_tiny_imagenet(tmp_path)
-    monkeypatch.setattr("ahop.datasets.tiny_imagenet.TINY_IMAGENET", without_digests(_sources.TINY_IMAGENET))
+    monkeypatch.setattr("experiments.datasets.tiny_imagenet.TINY_IMAGENET", without_digests(_sources.TINY_IMAGENET))
     tiny = datasets.load_tiny_imagenet(tmp_path, progress=False)
     assert isinstance(tiny, Images)
     assert tiny.class_names == ("dog", "cat, tabby")
@@ -1183,29 +1182,9 @@ def test_a_broken_tiny_imagenet_is_refused(
     if content is not None:
         files[f"tiny-imagenet-200/{name}"] = content
     put(tmp_path / "tiny_imagenet" / "tiny-imagenet-200.zip", zipped_as(files))
-    monkeypatch.setattr("ahop.datasets.tiny_imagenet.TINY_IMAGENET", without_digests(_sources.TINY_IMAGENET))
+    monkeypatch.setattr("experiments.datasets.tiny_imagenet.TINY_IMAGENET", without_digests(_sources.TINY_IMAGENET))
     with pytest.raises(FileFormatError, match=complaint):
         datasets.load_tiny_imagenet(tmp_path, progress=False)
-
-
-@pytest.mark.parametrize(
-    ("package", "use"),
-    [
-        (
-            "pandas",
-            lambda: Table(
-                "t", np.zeros((1, 1)), np.zeros(1, int), ("a",), ((),), "b", ("c",), np.zeros(1, bool), ()
-            ).frame(),
-        ),
-        ("PIL", datasets.load_tiny_imagenet),
-    ],
-)
-def test_a_package_that_is_missing_is_asked_for_by_name(
-    package: str, use: Callable[[], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingPackageError, match=r"which is not installed. `pip install 'ahop\[datasets\]'`"):
-        use()
 
 
 # Archives that are not to be trusted.

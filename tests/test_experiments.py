@@ -48,7 +48,7 @@ def test_an_experiment_whose_data_are_not_here_is_skipped_with_the_reason(
 
 
 def test_experiments_that_read_real_data_are_those_that_say_so() -> None:
-    assert {name for name, place in PLACES.items() if "ahop.datasets" in uses(place)} == NEEDED.keys()
+    assert {name for name, place in PLACES.items() if "experiments.datasets" in uses(place)} == NEEDED.keys()
 
 
 def uses(place: str) -> set[str]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments import datasets
+from experiments.datasets.massbank import COLUMNS, parse_library, parse_peaks
+from experiments.datasets.spectra import SpectraLibrary
+from experiments.datasets.sugarcane import check_samples, parse_instrument, parse_references
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahop import datasets
-from ahop.datasets.massbank import COLUMNS, parse_library, parse_peaks
-from ahop.datasets.spectra import SpectraLibrary
-from ahop.datasets.sugarcane import check_samples, parse_instrument, parse_references
 from ahop.errors import DataNotFoundError, FileFormatError
 
 

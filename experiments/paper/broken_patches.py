@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 import ahop
-from ahop.datasets import load_cifar10
+from experiments.datasets import load_cifar10
 from experiments.support.broken_channels import break_patches
 from experiments.support.damages import DamagedVariant
 from experiments.support.differences import paired_differences

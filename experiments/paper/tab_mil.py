@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ahop.datasets import Bags, load_elephant, load_fox, load_tiger, load_ucsb_breast
+from experiments.datasets import Bags, load_elephant, load_fox, load_tiger, load_ucsb_breast
 from experiments.support.bags import Padded, Places, Recipe, auc, folds, train
 from experiments.support.differences import paired_differences
 from experiments.support.harness import Experiment, Row

@@ -10,8 +10,8 @@ from PIL import Image, ImageFilter
 from torch import Generator, Tensor
 from torch.nn.functional import interpolate
 
-from ahop.datasets import load_sugarcane_nir, load_uji_indoorloc
 from ahop.variants import Variant
+from experiments.datasets import load_sugarcane_nir, load_uji_indoorloc
 from experiments.support.data import mnist_patterns
 
 Damage: TypeAlias = Callable[[Tensor, Generator], Tensor]

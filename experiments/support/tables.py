@@ -24,8 +24,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, QuantileTransfo
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
-from ahop import datasets
 from ahop.estimators import PrototypeClassifier
+from experiments import datasets
 from experiments.support.harness import Row
 
 TABLES: dict[str, Callable[..., datasets.Table]] = {

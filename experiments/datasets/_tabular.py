@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from ahop.datasets._delimited import Rows, encode
-from ahop.datasets._facts import Source
-from ahop.datasets.table import Table
 from ahop.errors import FileFormatError
+from experiments.datasets._delimited import Rows, encode
+from experiments.datasets._facts import Source
+from experiments.datasets.table import Table
 
 
 def as_table(

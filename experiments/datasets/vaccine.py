@@ -3,14 +3,13 @@
 from dataclasses import replace
 from typing import Literal
 
-from ahop._core.checks import check_choice
-from ahop.datasets._delimited import parse_rows
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import VACCINE
-from ahop.datasets._tabular import as_table
-from ahop.datasets.table import Table
-from ahop.errors import FileFormatError
+from ahop.errors import FileFormatError, InvalidValueError
+from experiments.datasets._delimited import parse_rows
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import VACCINE
+from experiments.datasets._tabular import as_table
+from experiments.datasets.table import Table
 
 TARGETS = ("seasonal_vaccine", "h1n1_vaccine")
 WORDS = (
@@ -39,10 +38,11 @@ def load_vaccine(
     """Flu Shot Learning of DrivenData: 26707 rows, 35 columns, or 32 of them as `notes` then says.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
         target: Which of the two answers; the first has its classes nearly in balance.
     """
-    check_choice("target", target, TARGETS)
+    if target not in TARGETS:
+        raise InvalidValueError(f"`target` must be one of {', '.join(TARGETS)}; got {target!r}.")
     found = find(VACCINE, folder, download, progress)
     (features, labels) = (parse_rows(content, found.where(name)) for name, content in found.read().items())
     if features.columns.get("respondent_id") != labels.columns.get("respondent_id"):

@@ -1,11 +1,11 @@
 """Purchase: does a visit to a shop on the web end in a purchase?"""
 
-from ahop.datasets._delimited import parse_rows
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import PURCHASE
-from ahop.datasets._tabular import as_table
-from ahop.datasets.table import Table
+from experiments.datasets._delimited import parse_rows
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import PURCHASE
+from experiments.datasets._tabular import as_table
+from experiments.datasets.table import Table
 
 FILE = "online_shoppers_intention.csv"
 COLUMNS = (
@@ -35,7 +35,7 @@ def load_purchase(folder: Folder | None = None, *, download: bool = False, progr
     """UCI Online Shoppers Purchasing Intention: 12330 rows, 17 columns.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     found = find(PURCHASE, folder, download, progress)
     rows = parse_rows(found.read()[FILE], found.where(FILE))

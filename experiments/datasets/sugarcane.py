@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop.datasets._delimited import Rows, parse_rows
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import SUGARCANE_NIR
-from ahop.datasets.nir import NirSpectra, NirSurvey
 from ahop.errors import FileFormatError
+from experiments.datasets._delimited import Rows, parse_rows
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import SUGARCANE_NIR
+from experiments.datasets.nir import NirSpectra, NirSurvey
 
 REFERENCES = "References"
 REFERENCE_NAMES = ("TS", "CP", "ADF", "IVOMD")
@@ -23,7 +23,7 @@ def load_sugarcane_nir(folder: Folder | None = None, *, download: bool = False, 
     """Sugarcane near infrared: 60 samples on seven spectrometers, one of them three times.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`. There is no address to fetch it from.
+        folder: As for every dataset: see `experiments.datasets`. There is no address to fetch it from.
     """
     found = find(SUGARCANE_NIR, folder, download, progress)
     contents = {name.removesuffix(".csv"): (content, found.where(name)) for name, content in found.read().items()}

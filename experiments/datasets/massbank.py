@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop.datasets._delimited import Rows, parse_rows
-from ahop.datasets._digests import check_numbers, digest_of_rows
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._npz import parse_npz
-from ahop.datasets._sources import MASSBANK_EAWAG
-from ahop.datasets.spectra import SpectraLibrary
 from ahop.errors import FileFormatError
+from experiments.datasets._delimited import Rows, parse_rows
+from experiments.datasets._digests import check_numbers, digest_of_rows
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._npz import parse_npz
+from experiments.datasets._sources import MASSBANK_EAWAG
+from experiments.datasets.spectra import SpectraLibrary
 
 LARGEST_ARRAY = 1 << 26
 COLUMNS = (
@@ -47,7 +47,7 @@ def load_massbank_eawag(
     """MassBank, records of Eawag: 7530 tandem mass spectra of 737 compounds, [M+H]+, at up to 16 collision energies.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`. There is no address to fetch it from.
+        folder: As for every dataset: see `experiments.datasets`. There is no address to fetch it from.
     """
     found = find(MASSBANK_EAWAG, folder, download, progress)
     contents = found.read()

@@ -4,10 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from typing_extensions import override
-
-from ahop._core.optional import pandas
 
 
 @final
@@ -47,13 +46,13 @@ class Table:
 
     def frame(self) -> Any:
         """A pandas DataFrame: categories in words, gaps as pandas marks them, the target as the last column."""
-        categorical = pandas().Categorical.from_codes
+        categorical = pd.Categorical.from_codes
         columns = {
             name: categorical(np.where(np.isnan(values), -1, values).astype(int), list(words)) if words else values
             for name, values, words in zip(self.names, self.features.T, self.categories, strict=True)
         }
         columns[self.target_name] = categorical(self.target, list(self.class_names))
-        return pandas().DataFrame(columns)
+        return pd.DataFrame(columns)
 
     @override
     def __repr__(self) -> str:

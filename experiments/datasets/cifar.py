@@ -6,12 +6,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._core.checks import check_choice
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import CIFAR10, CIFAR100
-from ahop.datasets.images import Images
-from ahop.errors import FileFormatError
+from ahop.errors import FileFormatError, InvalidValueError
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import CIFAR10, CIFAR100
+from experiments.datasets.images import Images
 
 THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 PIXELS = 3 * 32 * 32
@@ -21,7 +20,7 @@ def load_cifar10(folder: Folder | None = None, *, download: bool = False, progre
     """CIFAR-10: 50000 and 10000 pictures of 3x32x32; where training batches are missing, `notes` says how many.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     found = find(CIFAR10, folder, download, progress)
     *batches, test = ((found.where(name), content) for name, content in found.read().items())
@@ -40,10 +39,11 @@ def load_cifar100(
     """CIFAR-100: 50000 and 10000 pictures of 3x32x32.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
         labels: The 100 classes, or the 20 kinds that they belong to.
     """
-    check_choice("labels", labels, ("fine", "coarse"))
+    if labels not in ("fine", "coarse"):
+        raise InvalidValueError(f"`labels` must be one of fine, coarse; got {labels!r}.")
     found = find(CIFAR100, folder, download, progress)
     contents = {name: (found.where(name), content) for name, content in found.read().items()}
     train, train_labels = _parse_balanced(contents["train.bin"], each=500)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ahop.datasets._facts import Source
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._idx import parse_idx
-from ahop.datasets._sources import FASHION_MNIST, MNIST
-from ahop.datasets.images import Images
 from ahop.errors import FileFormatError
+from experiments.datasets._facts import Source
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._idx import parse_idx
+from experiments.datasets._sources import FASHION_MNIST, MNIST
+from experiments.datasets.images import Images
 
 DIGITS = ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 CLOTHES = (
@@ -29,7 +29,7 @@ def load_mnist(folder: Folder | None = None, *, download: bool = False, progress
     """MNIST: 60000 and 10000 pictures of 28x28.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     return _load(MNIST, DIGITS, folder, download, progress)
 
@@ -38,7 +38,7 @@ def load_fashion_mnist(folder: Folder | None = None, *, download: bool = False, 
     """Fashion-MNIST: 60000 and 10000 pictures of 28x28; where the first are missing, `train` is empty.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     return _load(FASHION_MNIST, CLOTHES, folder, download, progress)
 

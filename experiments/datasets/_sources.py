@@ -10,7 +10,7 @@ license is to be read at the source. All other licenses and citations were writt
 check them before you publish anything.
 """
 
-from ahop.datasets._facts import Download, Edition, File, Source
+from experiments.datasets._facts import Download, Edition, File, Source
 
 UCI = "https://archive.ics.uci.edu"
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 from tqdm import tqdm
 
-from ahop._core.optional import pillow
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import TINY_IMAGENET
-from ahop.datasets._unpacking import members
-from ahop.datasets.images import Images
 from ahop.errors import FileFormatError
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import TINY_IMAGENET
+from experiments.datasets._unpacking import members
+from experiments.datasets.images import Images
 
 SIDE = 64
 LARGEST_FILE = 4_000_000  # `words.txt` has a line for each word of WordNet
@@ -27,9 +27,8 @@ def load_tiny_imagenet(folder: Folder | None = None, *, download: bool = False, 
     """Tiny ImageNet: 100000 and 10000 photographs of 3x64x64, or fewer as `notes` then says. Needs pillow.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
-    pillow()  # before anything is fetched for nothing
     found = find(TINY_IMAGENET, folder, download, progress)
     path = found.verified_path()
     files = _read(path)
@@ -83,14 +82,13 @@ def _in_training(files: dict[str, bytes]) -> list[tuple[str, str, str]]:
 
 
 def _decode(names: list[str], files: dict[str, bytes], path: Path, progress: bool) -> NDArray[np.uint8]:
-    image = pillow()
     pictures = np.empty((len(names), 3, SIDE, SIDE), np.uint8)
     for at, name in enumerate(tqdm(names, desc="decoding", unit="picture", leave=False, disable=not progress)):
         where = f"{path}: {name}"
         if name not in files:
             raise FileFormatError(f"`{where}` is listed and is not there.")
         try:
-            with image.open(BytesIO(files[name]), formats=("JPEG",)) as picture:
+            with Image.open(BytesIO(files[name]), formats=("JPEG",)) as picture:
                 if picture.size != (SIDE, SIDE):  # before any of it is decoded
                     raise FileFormatError(f"`{where}` must be {SIDE}x{SIDE}; got {picture.size}.")
                 pictures[at] = np.asarray(picture.convert("RGB")).transpose(2, 0, 1)

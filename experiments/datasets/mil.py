@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop.datasets._delimited import parse_rows
-from ahop.datasets._digests import check_numbers, digest_of_bags
-from ahop.datasets._facts import Source
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._npz import parse_npz
-from ahop.datasets._sources import ELEPHANT, FOX, MUSK1, MUSK2, TIGER, UCSB_BREAST
-from ahop.datasets.bags import Bags
 from ahop.errors import FileFormatError
+from experiments.datasets._delimited import parse_rows
+from experiments.datasets._digests import check_numbers, digest_of_bags
+from experiments.datasets._facts import Source
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._npz import parse_npz
+from experiments.datasets._sources import ELEPHANT, FOX, MUSK1, MUSK2, TIGER, UCSB_BREAST
+from experiments.datasets.bags import Bags
 
 LARGEST_ARRAY = 1 << 26
 ANIMALS = ("other", "animal")
@@ -27,7 +27,7 @@ def load_tiger(folder: Folder | None = None, *, download: bool = False, progress
     """Tiger: 200 images, their segments described by 230 features.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     return _load(TIGER, ANIMALS, (), folder, download, progress)
 
@@ -36,7 +36,7 @@ def load_fox(folder: Folder | None = None, *, download: bool = False, progress: 
     """Fox: 200 images, their segments described by 230 features.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     return _load(FOX, ANIMALS, (), folder, download, progress)
 
@@ -45,7 +45,7 @@ def load_elephant(folder: Folder | None = None, *, download: bool = False, progr
     """Elephant: 200 images, their segments described by 230 features.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     return _load(ELEPHANT, ANIMALS, (), folder, download, progress)
 
@@ -54,7 +54,7 @@ def load_ucsb_breast(folder: Folder | None = None, *, download: bool = False, pr
     """UCSB breast cancer: 58 images of tissue, their patches described by 708 features.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     return _load(UCSB_BREAST, TISSUE, (RAW, "27 columns are constant."), folder, download, progress)
 
@@ -63,7 +63,7 @@ def load_musk1(folder: Folder | None = None, *, download: bool = False, progress
     """Musk, version 1: 92 molecules, the shapes each can take described by 166 features.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     return _load(MUSK1, SMELL, (RAW,), folder, download, progress)
 
@@ -72,7 +72,7 @@ def load_musk2(folder: Folder | None = None, *, download: bool = False, progress
     """Musk, version 2: 102 molecules, the shapes each can take described by 166 features.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     return _load(MUSK2, SMELL, (RAW,), folder, download, progress)
 

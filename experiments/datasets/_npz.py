@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop.datasets._unpacking import members
 from ahop.errors import FileFormatError
+from experiments.datasets._unpacking import members
 
 LONGEST_HEADER = 1024
 

@@ -5,11 +5,11 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import UJI_INDOORLOC
-from ahop.datasets.fingerprints import Fingerprints, WifiSurvey
 from ahop.errors import FileFormatError
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import UJI_INDOORLOC
+from experiments.datasets.fingerprints import Fingerprints, WifiSurvey
 
 ACCESS_POINTS = tuple(f"WAP{number:03}" for number in range(1, 521))
 COLUMNS = (
@@ -36,7 +36,7 @@ def load_uji_indoorloc(folder: Folder | None = None, *, download: bool = False, 
     """UCI UJIIndoorLoc: 19937 training and 1111 validation fingerprints of 520 access points.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     found = find(UJI_INDOORLOC, folder, download, progress)
     train, validation = (parse_fingerprints(content, found.where(name)) for name, content in found.read().items())

@@ -1,12 +1,12 @@
 """Heart: who has a cardiovascular disease?"""
 
-from ahop.datasets._delimited import parse_rows
-from ahop.datasets._digests import check_numbers, digest_of_rows
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import HEART
-from ahop.datasets._tabular import as_table
-from ahop.datasets.table import Table
+from experiments.datasets._delimited import parse_rows
+from experiments.datasets._digests import check_numbers, digest_of_rows
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import HEART
+from experiments.datasets._tabular import as_table
+from experiments.datasets.table import Table
 
 FILE = "cardio_train.csv"
 COLUMNS = (
@@ -34,7 +34,7 @@ def load_heart(folder: Folder | None = None, *, download: bool = False, progress
     Nobody published a checksum of it, so its numbers are compared with those of copies that agree.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     found = find(HEART, folder, download, progress)
     rows = parse_rows(found.read()[FILE], found.where(FILE), separator=";")

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from ahop.datasets._digests import check_content, check_file
-from ahop.datasets._download import fetch
-from ahop.datasets._facts import Download, Edition, File, Source
-from ahop.datasets._folders import Folder, folder_to_fill, folders_to_read
-from ahop.datasets._unpacking import read_members, unpack
 from ahop.errors import DataNotFoundError, DownloadError
+from experiments.datasets._digests import check_content, check_file
+from experiments.datasets._download import fetch
+from experiments.datasets._facts import Download, Edition, File, Source
+from experiments.datasets._folders import Folder, folder_to_fill, folders_to_read
+from experiments.datasets._unpacking import read_members, unpack
 
 PACKED = (".zip", ".npz", ".xz", ".gz")
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from ahop.datasets._delimited import parse_rows
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import ADULT
-from ahop.datasets._tabular import as_table
-from ahop.datasets.table import Table
+from experiments.datasets._delimited import parse_rows
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import ADULT
+from experiments.datasets._tabular import as_table
+from experiments.datasets.table import Table
 
 COLUMNS = (
     "age",
@@ -41,7 +41,7 @@ def load_adult(folder: Folder | None = None, *, download: bool = False, progress
     """UCI Adult: 32561 training and 16281 test rows, 14 columns.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     found = find(ADULT, folder, download, progress)
     parts = [

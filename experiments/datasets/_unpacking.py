@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from typing_extensions import override
 
-from ahop.datasets._lzw import unpack_z
 from ahop.errors import FileFormatError
+from experiments.datasets._lzw import unpack_z
 
 BLOCK = 1 << 20
 LARGEST_ARCHIVE_INSIDE = 1 << 24

@@ -1,11 +1,11 @@
 """Bank: will a client subscribe to a deposit after a call?"""
 
-from ahop.datasets._delimited import parse_rows
-from ahop.datasets._finding import find
-from ahop.datasets._folders import Folder
-from ahop.datasets._sources import BANK
-from ahop.datasets._tabular import as_table
-from ahop.datasets.table import Table
+from experiments.datasets._delimited import parse_rows
+from experiments.datasets._finding import find
+from experiments.datasets._folders import Folder
+from experiments.datasets._sources import BANK
+from experiments.datasets._tabular import as_table
+from experiments.datasets.table import Table
 
 FILE = "bank-additional-full.csv"
 COLUMNS = (
@@ -53,7 +53,7 @@ def load_bank(folder: Folder | None = None, *, download: bool = False, progress:
     """UCI Bank Marketing, the variant `bank-additional-full`: 41188 rows, 20 columns.
 
     Args:
-        folder: As for every dataset: see `ahop.datasets`.
+        folder: As for every dataset: see `experiments.datasets`.
     """
     found = find(BANK, folder, download, progress)
     rows = parse_rows(found.read()[FILE], found.where(FILE), separator=";")
