@@ -41,8 +41,7 @@ def test_an_experiment_whose_data_are_not_here_is_skipped_with_the_reason(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert name in NAMES
-    monkeypatch.delenv("AHOP_DATA", raising=False)
-    monkeypatch.setenv("AHOP_CACHE", str(tmp_path))
+    monkeypatch.setenv("AHOP_DATA", str(tmp_path))
     with pytest.raises(pytest.skip.Exception, match=f"`{name}` needs real data: set AHOP_DATA to"):
         skip_without_data(name)
 

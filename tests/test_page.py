@@ -36,7 +36,7 @@ FLAGS = (
 def digits() -> torch.Tensor:
     """Pictures of handwritten digits, (n, 784), from 0 to 1."""
     try:
-        rows = load_mnist(download=False, progress=False).train[:COUNT]
+        rows = load_mnist().train[:COUNT]
     except DataNotFoundError:
         pytest.skip("the page is tried with MNIST: set AHOP_DATA to the folder that holds `mnist`")
     return torch.from_numpy(np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)) / 255

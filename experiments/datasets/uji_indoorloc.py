@@ -1,81 +1,86 @@
-"""UJIIndoorLoc: where in three buildings was a phone that heard these access points?"""
+"""UJIIndoorLoc: strengths of access points as phones heard them in three buildings, and where."""
 
-import re
+import io
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from ahop.errors import FileFormatError
-from experiments.datasets._finding import find
-from experiments.datasets._folders import Folder
-from experiments.datasets._sources import UJI_INDOORLOC
-from experiments.datasets.fingerprints import Fingerprints, WifiSurvey
+from experiments.datasets.files import Folder, read
+from experiments.datasets.sources import SOURCES
 
-ACCESS_POINTS = tuple(f"WAP{number:03}" for number in range(1, 521))
-COLUMNS = (
-    *ACCESS_POINTS,
-    "LONGITUDE",
-    "LATITUDE",
-    "FLOOR",
-    "BUILDINGID",
-    "SPACEID",
-    "RELATIVEPOSITION",
-    "USERID",
-    "PHONEID",
-    "TIMESTAMP",
-)
-NOT_HEARD = 100
-NOTES = (
-    "In `validation`, `space`, `relative_position` and `user` were not recorded and are 0.",
-    "`validation` was recorded months after `train`, in part with phones that `train` does not have.",
-    "76 rows of `train` heard no access point at all, and 637 are duplicates of others.",
-)
+POINTS = 520
+COORDINATES = ("LONGITUDE", "LATITUDE")  # read as text and then by Python: pandas rounds the last digit
+NOT_HEARD = 100  # as the files write it; all heard strengths are 0 dBm or less
 
 
-def load_uji_indoorloc(folder: Folder | None = None, *, download: bool = False, progress: bool = True) -> WifiSurvey:
-    """UCI UJIIndoorLoc: 19937 training and 1111 validation fingerprints of 520 access points.
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Fingerprints:
+    """One campaign of measurements, a row for each.
 
-    Args:
-        folder: As for every dataset: see `experiments.datasets`.
+    Attributes:
+        rssi: Received signal strength of each access point in dBm; NaN where it was not heard.
+        coordinates: Easting and northing in metres, shape (n, 2).
+        space: The number of the room or corridor; 0 where it was not recorded.
+        relative_position: 1 inside that room, 2 outside its door; 0 where it was not recorded.
+        user: 0 where it was not recorded.
+        timestamp: Universal time as `datetime64`, to the second.
     """
-    found = find(UJI_INDOORLOC, folder, download, progress)
-    train, validation = (parse_fingerprints(content, found.where(name)) for name, content in found.read().items())
-    return WifiSurvey("uji_indoorloc", train, validation, ACCESS_POINTS, (*found.edition.notes, *NOTES))
+
+    rssi: NDArray[np.float32]
+    coordinates: NDArray[np.float64]
+    floor: NDArray[np.int64]
+    building: NDArray[np.int64]
+    space: NDArray[np.int64]
+    relative_position: NDArray[np.int64]
+    user: NDArray[np.int64]
+    phone: NDArray[np.int64]
+    timestamp: NDArray[Any]
+
+    @override
+    def __repr__(self) -> str:
+        return f"Fingerprints({self.rssi.shape[0]} of {self.rssi.shape[1]} access points)"
 
 
-def parse_fingerprints(content: bytes, where: str) -> Fingerprints:
-    """Ten million cells, so numpy reads them; other tables are read cell by cell."""
-    header, *lines = content.decode("ascii", errors="replace").splitlines() or [""]
-    if tuple(header.split(",")) != COLUMNS:
-        raise FileFormatError(f"`{where}`, line 1: the {len(COLUMNS)} official columns were expected.")
-    for number, line in enumerate(lines, start=2):
-        if line.count(",") != len(COLUMNS) - 1:
-            raise FileFormatError(
-                f"`{where}`, line {number}: {len(COLUMNS)} cells were expected; got {line.count(',') + 1}."
-            )
-    cells = _numbers(lines, where)
-    with np.errstate(invalid="ignore", over="ignore"):  # what does not fit is found just below
-        rssi, whole = cells[:, : len(ACCESS_POINTS)].astype(np.float32), cells[:, -7:].astype(np.int64)
-    wrong = ~np.isfinite(cells).all(1) | (whole != cells[:, -7:]).any(1) | ((rssi > 0) & (rssi != NOT_HEARD)).any(1)
-    if wrong.any():
-        raise FileFormatError(
-            f"`{where}`, line {int(wrong.argmax()) + 2}: strengths must be 0 or less, or {NOT_HEARD} for not heard; "
-            "coordinates must be finite, and all else whole."
-        )
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class WifiSurvey:
+    """Two campaigns in the same buildings, months apart.
+
+    Attributes:
+        access_points: The names of the columns of `rssi`, the same in both.
+    """
+
+    name: str
+    train: Fingerprints
+    validation: Fingerprints
+    access_points: tuple[str, ...]
+
+    @override
+    def __repr__(self) -> str:
+        train, validation = len(self.train.rssi), len(self.validation.rssi)
+        return f"WifiSurvey({self.name}: {train} + {validation} of {len(self.access_points)} access points)"
+
+
+def load_uji_indoorloc(folder: Folder | None = None, *, download: bool = False) -> WifiSurvey:
+    """Load 19937 training and 1111 validation fingerprints of 520 access points."""
+    frames = [
+        pd.read_csv(io.BytesIO(read(file, folder, download)), dtype=dict.fromkeys(COORDINATES, str))
+        for file in SOURCES["uji_indoorloc"].files
+    ]
+    train, validation = (_fingerprints(frame) for frame in frames)
+    return WifiSurvey("uji_indoorloc", train, validation, tuple(frames[0].columns[:POINTS]))
+
+
+def _fingerprints(frame: Any) -> Fingerprints:
+    rssi = np.array(frame.iloc[:, :POINTS], dtype=np.float32, order="C")
     rssi[rssi == NOT_HEARD] = np.nan
-    coordinates = cells[:, len(ACCESS_POINTS) : -7].copy()
-    floor, building, space, position, user, phone, seconds = whole.T.copy()
+    coordinates = np.array(frame[list(COORDINATES)], dtype=np.float64, order="C")
+    floor, building, space, position, user, phone, seconds = frame.iloc[:, -7:].to_numpy(dtype=np.int64).T.copy()
     return Fingerprints(
         rssi, coordinates, floor, building, space, position, user, phone, seconds.astype("datetime64[s]")
     )
-
-
-def _numbers(lines: list[str], where: str) -> NDArray[np.float64]:
-    if not lines:
-        raise FileFormatError(f"`{where}` holds no rows.")
-    try:
-        return np.loadtxt(lines, delimiter=",", comments=None, ndmin=2)
-    except ValueError as error:
-        row = re.search(r"at row (\d+)", str(error))
-        line = f", line {int(row[1]) + 2}" if row else ""
-        raise FileFormatError(f"`{where}`{line}: a cell is no number: {error}") from error

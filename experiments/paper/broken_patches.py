@@ -53,7 +53,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
 
 def cifar_patches(count: int, seed: int) -> Tensor:
     """Patches of training pictures, one of each at most, distinct and not flat, scaled to [-1, 1], (count, 192)."""
-    pictures = load_cifar10(progress=False).train
+    pictures = load_cifar10().train
     generator = np.random.default_rng(seed)
     chosen = generator.permutation(len(pictures))[: 4 * count]
     places = generator.integers(0, pictures.shape[-1] - SIDE + 1, (len(chosen), 2))

@@ -94,7 +94,7 @@ def _chosen(protocol: str, dataset: str, model: str, seed: int) -> dict[str, flo
 
 @cache
 def images(dataset: str) -> Images:
-    return LOADERS[dataset](progress=False)
+    return LOADERS[dataset]()
 
 
 def differences(rows: list[Row]) -> list[Row]:

@@ -107,7 +107,7 @@ class Split:
 
 def split(dataset: str, seed: int, quick: bool) -> Split:
     """The quick form has few of the rows."""
-    table = TABLES[dataset](progress=False)
+    table = TABLES[dataset]()
     rows = np.arange(len(table.target))
     if quick:
         rows = np.random.default_rng(seed).choice(rows, QUICK_ROWS, replace=False)
