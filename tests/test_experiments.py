@@ -41,14 +41,13 @@ def test_an_experiment_whose_data_are_not_here_is_skipped_with_the_reason(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert name in NAMES
-    monkeypatch.delenv("AHOP_DATA", raising=False)
-    monkeypatch.setenv("AHOP_CACHE", str(tmp_path))
+    monkeypatch.setenv("AHOP_DATA", str(tmp_path))
     with pytest.raises(pytest.skip.Exception, match=f"`{name}` needs real data: set AHOP_DATA to"):
         skip_without_data(name)
 
 
 def test_experiments_that_read_real_data_are_those_that_say_so() -> None:
-    assert {name for name, place in PLACES.items() if "ahop.datasets" in uses(place)} == NEEDED.keys()
+    assert {name for name, place in PLACES.items() if "experiments.datasets" in uses(place)} == NEEDED.keys()
 
 
 def uses(place: str) -> set[str]:

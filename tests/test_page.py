@@ -21,6 +21,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("selenium")
 
+from experiments.datasets import load_mnist
 from PIL import Image
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
@@ -39,7 +40,7 @@ FLAGS = (
 def digits() -> torch.Tensor:
     """Pictures of handwritten digits, (n, 784), from 0 to 1."""
     try:
-        rows = ahop.datasets.load_mnist(download=False, progress=False).train[:COUNT]
+        rows = load_mnist().train[:COUNT]
     except DataNotFoundError:
         pytest.skip("the page is tried with MNIST: set AHOP_DATA to the folder that holds `mnist`")
     return torch.from_numpy(np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)) / 255

@@ -68,11 +68,6 @@ def pandas() -> ModuleType:
     return _module("pandas", "pandas", "datasets")
 
 
-def pillow() -> ModuleType:
-    """`PIL.Image`, for photographs that come as JPEG."""
-    return _module("PIL.Image", "pillow", "datasets")
-
-
 def sparse() -> ModuleType:
     """`scipy.sparse`, for tables that are linked."""
     return _module("scipy.sparse", "scipy", "link")
