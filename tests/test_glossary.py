@@ -46,12 +46,12 @@ def synonyms() -> dict[str, str]:
 
 def read_pages() -> list[Path]:
     ours = [page for page in pages() if page.relative_to(DOCS).parts[0] not in FREE and page != GLOSSARY]
-    return [ROOT / "README.md", Path(ahop.__file__).parent / "docs" / "llms.txt", *ours]
+    return [ROOT / "README.md", ROOT / "src" / "ahop" / "docs" / "llms.txt", *ours]
 
 
 def sources() -> list[Path]:
     """Names, docstrings, help, and what HTTP says of itself."""
-    return sorted(Path(ahop.__file__).parent.rglob("*.py"))
+    return sorted((ROOT / "src" / "ahop").rglob("*.py"))
 
 
 def test_every_term_is_defined_once() -> None:
