@@ -77,7 +77,7 @@ def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
 def as_queries(
     queries: RowsLike, like: Patterns, name: str = "queries", dimensions: Sequence[str] | None = None
 ) -> Queries:
-    """The same of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
+    """Check queries of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
 
     The columns of a frame are put into the order of `dimensions`, the names that the stored patterns have for them.
     """
@@ -215,7 +215,7 @@ def _from_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
 
 
 def _as_tensor(name: str, value: Array | Entries) -> Tensor:
-    """The same numbers in torch, and the same memory where torch can share it: not if it is read-only or reversed."""
+    """Convert to torch, sharing memory where torch can: not if it is read-only or reversed."""
     given = value if isinstance(value, Tensor) else np.asarray(_unmasked(name, value))
     if given.dtype.is_complex if isinstance(given, Tensor) else given.dtype.kind not in "fiub":
         raise InvalidTypeError(f"`{name}` must hold real numbers; got dtype {given.dtype}.")

@@ -76,7 +76,7 @@ def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:
 
 
 def is_column(value: object) -> bool:
-    """Whether it is a column of a frame, a series."""
+    """True for a column of a frame, a series."""
     return not is_frame(value) and hasattr(value, "dtype") and (hasattr(value, "iloc") or hasattr(value, "cast"))
 
 
@@ -113,7 +113,7 @@ def _is_double(column: Any) -> bool:
 
 
 def _is_words(column: Any) -> bool:
-    """Whether a column holds something else than numbers and gaps."""
+    """True if a column holds something else than numbers and gaps."""
     if hasattr(column, "iloc"):
         if getattr(column.dtype, "kind", "O") in NUMBERS:
             return False

@@ -1,4 +1,4 @@
-"""What notebooks show of an object: words and a small table."""
+"""HTML for notebooks: words and a small table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape

@@ -285,7 +285,7 @@ def _learn_unlabeled(
     seed: int,
     progress: bool,
 ) -> Report:
-    """What queries teach, made a probability by copies that are simulated, or by the labels if there are enough.
+    """Learn from queries, and calibrate on simulated copies, or on the labels if there are enough.
 
     Labels also say whether what queries teach is better than what the labels teach alone.
     """
@@ -368,7 +368,7 @@ def _calibrated(
 
 @torch.no_grad()
 def _is_better(choice: Choice, other: Choice, patterns: Tensor, pairs: Pairs) -> bool:
-    """Whether the origins of pairs are clearly likelier under the probabilities of one choice than under another's."""
+    """True if one choice makes the origins of pairs clearly likelier than another."""
     scores = choice.similarity(patterns, pairs.queries)
     mine, theirs = (
         -each.separation(scores).double().gather(-1, pairs.origins.unsqueeze(-1)).clamp_min(1e-12).log().squeeze(-1)

@@ -1,4 +1,4 @@
-"""Where the pairs of a fit come from."""
+"""Sources of the pairs of a fit."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -15,7 +15,7 @@ from ahop.variants.base import Pairs, Variant
 
 @runtime_checkable
 class Source(Protocol):
-    """What a solver asks for pairs."""
+    """Source of pairs for a solver."""
 
     def draw(self) -> Pairs: ...
 

@@ -40,7 +40,7 @@ def link(
     labels: Entries | None = None,
     progress: bool = True,
 ) -> Links:
-    """Which rows of two tables belong together, each row of the right one being a damaged copy of one on the left.
+    """Link two tables: each row of the right one is a damaged copy of a row on the left, or of none.
 
     All rows decide together: a left row that clearly belongs to one right row is free for no other. That is more than
     any right row knows by itself, so more answers are right than by `recall`, also than by a perfect one.
