@@ -46,7 +46,7 @@ def usual_terms() -> dict[str, str]:
 
 def read_pages() -> list[Path]:
     ours = [page for page in pages() if page.relative_to(DOCS).parts[0] not in FREE and page != GLOSSARY]
-    return [ROOT / "README.md", Path(ahop.__file__).parent / "docs" / "llms.txt", *ours]
+    return [ROOT / "README.md", ROOT / "src" / "ahop" / "docs" / "llms.txt", *ours]
 
 
 def test_every_term_is_defined_once() -> None:
