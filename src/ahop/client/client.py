@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ahop._core.checks import as_group_names, as_queries, as_query, check_count
+from ahop._core.checks import as_group_names, check_count
+from ahop._core.inputs import as_queries, as_query
 from ahop._core.json import parse_json
 from ahop._core.labels import as_label, entries
 from ahop._core.typing import Array, Entries, NotTensor, Queries, RowsLike

@@ -12,21 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ahop._core.blocks import blocks
-from ahop._core.checks import (
-    as_log_prior,
-    as_patterns,
-    as_queries,
-    as_query,
-    as_rows,
-    check_count,
-    flags_of,
-    same_kind,
-)
+from ahop._core.checks import check_count
 from ahop._core.derived import keep_derived
 from ahop._core.frames import index_of, names_of
 from ahop._core.html import facts
+from ahop._core.inputs import as_log_prior, as_patterns, as_queries, as_query, as_rows, flags_of, same_kind
 from ahop._core.kernels.packing import keep_packed, worth_packing
-from ahop._core.labels import as_labels, as_text, frozen, numbers_of_entries
+from ahop._core.label_tensors import as_text, numbers_of_entries
+from ahop._core.labels import as_labels, frozen
 from ahop._core.locks import CopyableLock
 from ahop._core.missing import filled, holds_nan, observed
 from ahop._core.tensors import all_finite, saturate
@@ -34,7 +27,8 @@ from ahop._core.typing import Array, Entries, NotTensor, PerQuery, Queries, Rows
 from ahop._core.words import told
 from ahop.energies.base import Energy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
-from ahop.memory.explanation import Compared, Explanation, explain
+from ahop.memory.explain import Compared, explain
+from ahop.memory.explanation import Explanation
 from ahop.memory.model import DEFAULT_ENERGY, Model
 from ahop.memory.ranking import posterior_of
 from ahop.memory.recall import Recall, in_kind_of, labels_at

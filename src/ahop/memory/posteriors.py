@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.checks import as_numbers
 from ahop._core.frames import is_column, is_frame
+from ahop._core.inputs import as_numbers
 from ahop._core.labels import Label, as_label, entries
 from ahop._core.typing import Entries, Kind
 from ahop.errors import InvalidTypeError, InvalidValueError

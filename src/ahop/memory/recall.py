@@ -9,8 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.checks import check_kind, same_kind
+from ahop._core.checks import check_kind
 from ahop._core.html import table
+from ahop._core.inputs import same_kind
 from ahop._core.typing import Kind, NotTensor, RowsLike
 from ahop.errors import UnsupportedError
 from ahop.memory.decisions import Decisions, Policy, confidence_of, decided, q_values

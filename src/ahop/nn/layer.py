@@ -5,7 +5,7 @@ from typing import Any, final
 from torch import Tensor
 from typing_extensions import Unpack
 
-from ahop._core.checks import as_patterns
+from ahop._core.inputs import as_patterns
 from ahop._core.typing import Array
 from ahop.errors import ShapeError
 from ahop.nn.association import Associated

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._core.checks import as_group_names, as_queries, check_count, check_kind
+from ahop._core.checks import as_group_names, check_count, check_kind
+from ahop._core.inputs import as_queries
 from ahop._core.typing import Queries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.memory.decisions import Share

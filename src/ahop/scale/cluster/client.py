@@ -10,7 +10,8 @@ from urllib.request import Request, urlopen
 import torch
 from torch import Tensor
 
-from ahop._core.checks import as_group_names, as_queries, check_count
+from ahop._core.checks import as_group_names, check_count
+from ahop._core.inputs import as_queries
 from ahop._core.json import parse_json
 from ahop._core.typing import Entries, Kind, Queries
 from ahop.errors import FileFormatError, InvalidValueError, UnavailableError

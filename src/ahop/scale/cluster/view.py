@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._core.checks import as_group_names, as_queries, check_count
+from ahop._core.checks import as_group_names, check_count
+from ahop._core.inputs import as_queries
 from ahop._core.missing import holds_nan
 from ahop._core.typing import Entries, Kind, Queries
 from ahop.memory.recall import Recall, in_kind_of, joined

@@ -12,15 +12,17 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ahop._core.blocks import blocks
-from ahop._core.checks import as_queries, as_query, as_rows, check_count, check_kind
+from ahop._core.checks import check_count, check_kind
 from ahop._core.derived import have_gaps
 from ahop._core.free_memory import check_free_memory
 from ahop._core.html import facts
+from ahop._core.inputs import as_queries, as_query, as_rows
 from ahop._core.overlap import shared_dimensions
 from ahop._core.tensors import best_first, lowest
 from ahop._core.typing import Entries, NotTensor, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
-from ahop.memory.explanation import Compared, Explanation, explain
+from ahop.memory.explain import Compared, explain
+from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.paired import paired_scores
 from ahop.memory.ranking import Ranked, Ranking, gathered, posterior_of

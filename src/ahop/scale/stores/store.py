@@ -10,12 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.checks import as_queries, as_query, check_count
+from ahop._core.checks import check_count
 from ahop._core.free_memory import check_free_memory
 from ahop._core.html import facts
+from ahop._core.inputs import as_queries, as_query
 from ahop._core.typing import Array, Entries, NotTensor, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
-from ahop.memory.explanation import Compared, Explanation, explain, is_unknown
+from ahop.memory.explain import Compared, explain, is_unknown
+from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
 from ahop.memory.recall import Recall, in_kind_of, refuse_same

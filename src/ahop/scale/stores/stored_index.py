@@ -14,12 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.checks import same_kind
 from ahop._core.component import Component
 from ahop._core.files import replacing
+from ahop._core.inputs import same_kind
 from ahop._core.typing import Array, Entries, NotTensor, RowsLike
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
-from ahop.memory.explanation import Explanation, is_unknown
+from ahop.memory.explain import is_unknown
+from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
 from ahop.memory.recall import Recall, refuse_same

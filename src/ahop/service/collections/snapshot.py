@@ -12,8 +12,9 @@ from torch import Tensor
 from ahop._core.derived import keep_derived
 from ahop._core.files import digest
 from ahop._core.kernels.packing import keep_packed
-from ahop._core.labels import numbers_of_entries
-from ahop.memory.explanation import Compared, Explanation, explain
+from ahop._core.label_tensors import numbers_of_entries
+from ahop.memory.explain import Compared, explain
+from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.ranking import posterior_of
 from ahop.memory.recall import Recall, labels_at
