@@ -8,13 +8,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.frames import is_column, is_frame, names_of, numbers_of, numbers_of_column
+from ahop._core.rows import (
+    as_matrix_of_one,
+    as_real,
+    check_axes,
+    check_finite_rows,
+    check_named,
+    check_single,
+    check_width,
+    read_rows,
+)
 from ahop._core.tensors import saturate
 from ahop._core.typing import Array, Entries, NotTensor, Origins, Patterns, PerPattern, Queries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
-
-# Arguments that are rows of numbers, with NaN for what was not observed.
-ROWS_OF_NUMBERS = ("patterns", "queries", "copies", "values", "right")
 
 
 def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
@@ -34,31 +40,16 @@ def as_queries(
 
     The columns of a frame are put into the order of `dimensions`, the names that the stored patterns have for them.
     """
-    if dimensions is None and names_of(queries, name) is not None:
-        raise InvalidTypeError(
-            f"`{name}` has names for its columns, and there are none here to put them in order by. Store a frame with "
-            f"such names, or pass `{name}.to_numpy()` if the order is that of the stored patterns."
-        )
+    check_named(name, queries, dimensions)
     tensor = as_matrix(name, queries, dimensions)
-    wanted = like.shape[-1]
-    if tensor.shape[-1] != wanted:
-        raise ShapeError(
-            f"`{name}` must have shape (b, {wanted}), as the stored patterns have d={wanted}; "
-            f"got shape {_shape(tensor)}."
-        )
+    check_width(name, tensor.shape, like.shape[-1])
     return saturate(tensor, like.dtype).to(like.device)
 
 
 def as_query(query: Any, like: Patterns, dimensions: Sequence[str] | None = None) -> Queries:
     """One query as a matrix (1, d): a row of its own, a matrix or frame of one row, or a row of a frame."""
-    if hasattr(query, "to_frame"):
-        query = query.to_frame().T
-    elif not is_frame(query):
-        rows = query if isinstance(query, Tensor) else np.asarray(query, dtype=np.float64)
-        query = rows[None] if rows.ndim == 1 else rows
-    checked = as_queries(query, like, "query", dimensions)
-    if len(checked) != 1:
-        raise ShapeError(f"`query` must be one row; got {len(checked)}. Explain one query at a time.")
+    checked = as_queries(as_matrix_of_one(query), like, "query", dimensions)
+    check_single(len(checked))
     return checked
 
 
@@ -127,79 +118,25 @@ def same_kind(result: Tensor, given: RowsLike) -> Array:
 
 def as_matrix(name: str, value: RowsLike, dimensions: Sequence[str] | None = None) -> Tensor:
     """Rows of any kind as a float tensor with two axes; NaN where nothing was observed, and no infinity."""
-    if is_frame(value):
-        value = numbers_of(value, name, dimensions)
-    elif isinstance(value, list | tuple):
-        value = _from_lists(name, value)
-    if not isinstance(value, (Tensor, np.ndarray)):
-        raise InvalidTypeError(
-            f"`{name}` must be a numpy array, a torch tensor, a frame or a list of lists; got {type(value).__name__}. "
-            f"Pass `numpy.asarray({name}, dtype='float32')`."
-        )
-    tensor = _as_tensor(name, value)
+    if isinstance(value, Tensor):
+        tensor = _as_tensor(name, value)
+    else:
+        narrow = np.float64 if torch.get_default_dtype() == torch.float64 else np.float32
+        tensor = torch.as_tensor(read_rows(name, value, dimensions, narrow))
     if tensor.dtype not in (torch.float32, torch.float64):
         tensor = tensor.to(torch.get_default_dtype())
-    if tensor.ndim != 2:
-        single = f"{name.removesuffix('ies')}y" if name.endswith("ies") else name.removesuffix("s")
-        mend = f" For a single {single} pass `{single}[None]`." if tensor.ndim == 1 else ""
-        raise ShapeError(f"`{name}` must have two axes, one row each; got shape {_shape(tensor)}.{mend}")
-    if bool(torch.isinf(tensor).any()):
-        raise InvalidValueError(
-            f"`{name}` must be finite; got infinity. Put NaN where nothing was observed, or drop those rows."
-        )
+    check_axes(name, tensor.shape)
+    check_finite_rows(name, not bool(torch.isinf(tensor).any()))
     return tensor
-
-
-def _from_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
-    """Lists of numbers; None where nothing was observed."""
-    try:
-        found = np.asarray(rows)
-        has_words = found.dtype == object and any(isinstance(each, str | bytes) for each in found.flat)
-        return found.astype(np.float64) if found.dtype == object and not has_words else found
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"`{name}` must be rows of numbers, all of one length; got a list that is not.") from error
 
 
 def _as_tensor(name: str, value: Array | Entries) -> Tensor:
     """The same numbers in torch, and the same memory where torch can share it: not if it is read-only or reversed."""
-    given = value if isinstance(value, Tensor) else np.asarray(_unmasked(name, value))
-    if given.dtype.is_complex if isinstance(given, Tensor) else given.dtype.kind not in "fiub":
-        raise InvalidTypeError(f"`{name}` must hold real numbers; got dtype {given.dtype}.")
-    if isinstance(given, Tensor):
-        return given
-    native = np.float64 if given.dtype == np.longdouble else given.dtype.newbyteorder("=")
-    return torch.as_tensor(np.require(given, native, ["C", "W"]))
-
-
-def _unmasked(name: str, value: Any) -> Any:
-    """Masked entries were not observed: NaN, where numbers can be."""
-    if not isinstance(value, np.ma.MaskedArray):
-        return value
-    if not np.ma.is_masked(value):
-        return value.data
-    if value.dtype.kind not in "fiub" or name not in ROWS_OF_NUMBERS:
-        raise InvalidTypeError(f"`{name}` must have no masked entries. Leave those rows out.")
-    numbers = value.data if value.dtype.kind == "f" else value.data.astype(np.float64)
-    return np.where(np.ma.getmaskarray(value), np.nan, numbers)
-
-
-def as_numbers(name: str, values: Any) -> NDArray[Any]:
-    """Numbers (n,) or (n, c) for the stored patterns, NaN where they are not known; single precision stays so."""
-    if is_frame(values):
-        found = numbers_of(values, name)
-    elif is_column(values):
-        found = numbers_of_column(values, name)
-    elif isinstance(values, Tensor | np.ndarray):
-        found = _as_tensor(name, values).detach().cpu().numpy()
-    else:
-        found = _from_lists(name, list(values))
-    if found.dtype.kind not in "fiub":
-        raise InvalidTypeError(f"`{name}` must hold numbers; got {found.dtype}.")
-    if found.ndim not in (1, 2):
-        raise ShapeError(f"`{name}` must have shape (n,) or (n, c), for n stored patterns; got {found.shape}.")
-    if np.isinf(found).any():
-        raise InvalidValueError(f"`{name}` must be finite; got infinity. Put NaN where it is not known.")
-    return found if found.dtype == np.float32 else found.astype(np.float64)
+    if not isinstance(value, Tensor):
+        return torch.as_tensor(as_real(name, value))
+    if value.dtype.is_complex:
+        raise InvalidTypeError(f"`{name}` must hold real numbers; got dtype {value.dtype}.")
+    return value
 
 
 def _shape(tensor: Tensor) -> str:

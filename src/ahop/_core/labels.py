@@ -1,12 +1,12 @@
 """Labels of stored patterns: strings and integers; other types are converted by `str`."""
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from ahop._core.typing import Entries
+from ahop._core.arrays import is_tensor
 from ahop.errors import InvalidTypeError, ShapeError
 
 Label: TypeAlias = str | int
@@ -18,7 +18,7 @@ def as_label(value: object) -> Label:
     """Strings and whole numbers as they are, everything else, such as a tuple or a date, by `str`."""
     if is_label(value):
         return value
-    if isinstance(value, Tensor) and value.ndim == 0:
+    if is_tensor(value) and value.ndim == 0:
         value = value.item()
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return int(value) if is_whole and SMALLEST <= value <= LARGEST else str(value)  # type: ignore[operator, call-overload]
@@ -28,7 +28,7 @@ def is_label(value: object) -> TypeGuard[Label]:
     return type(value) is str or (type(value) is int and SMALLEST <= value <= LARGEST)
 
 
-def entries(name: str, values: Entries) -> list[Any]:
+def entries(name: str, values: Iterable[Any]) -> list[Any]:
     """What a list, an array or a column of a frame holds, one entry for each row."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise InvalidTypeError(
@@ -42,7 +42,7 @@ def entries(name: str, values: Entries) -> list[Any]:
     return list(values) if to_list is None else list(to_list())
 
 
-def as_labels(labels: Entries, count: int, name: str = "labels") -> NDArray[np.object_]:
+def as_labels(labels: Iterable[Any], count: int, name: str = "labels") -> NDArray[np.object_]:
     """One label for each of `count` rows, (n,), never to be changed in place."""
     return frozen([as_label(each) for each in entries(name, labels)], count, name)
 

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from ahop.client.client import Client
 from ahop.errors import AhopError, MissingPackageError
@@ -51,7 +51,7 @@ def server(client: Client) -> "MCPServer[Any]":
 
     def confirm(query: list[float | None], id: int) -> str:  # noqa: A002, it is what answers call it
         """Say that a row came from the stored pattern of this number; the next fit learns from it."""
-        return f"Thank you. {client.tell(_row(query), torch.tensor([id]))} such pairs are kept for the next fit."
+        return f"Thank you. {client.tell(_row(query), np.array([id]))} such pairs are kept for the next fit."
 
     def health() -> dict[str, Any]:
         """What the collection holds, what was learned, and how many pairs were confirmed."""
@@ -63,8 +63,8 @@ def server(client: Client) -> "MCPServer[Any]":
     return made
 
 
-def _row(query: list[float | None]) -> Tensor:
-    return torch.tensor([[float("nan") if each is None else each for each in query]])
+def _row(query: list[float | None]) -> NDArray[np.float64]:
+    return np.array([query], dtype=np.float64)  # None becomes NaN
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,22 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Protocol, overload, runtime_checkable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from ahop._core.arrays import Kind, is_tensor, to_kind_of, to_numpy
 from ahop._core.checks import check_kind
 from ahop._core.html import table
-from ahop._core.inputs import same_kind
-from ahop._core.typing import Kind, NotTensor, RowsLike
 from ahop.errors import UnsupportedError
-from ahop.memory.decisions import Decisions, Policy, confidence_of, decided, q_values
+from ahop.memory.decisions import Decisions, Policy, confidence_of, decide, q_values
 from ahop.memory.posteriors import Answers, ClassMass, PerStored, expected, mass_of
 
-# So many answers a notebook shows.
+if TYPE_CHECKING:
+    import torch
+
+    from ahop._core.typing import NotTensor
+
+# Answers that a notebook shows.
 SHOWN = 10
 
 
@@ -111,8 +113,8 @@ class Recall(Generic[Kind]):
                 mapping, or a column of pandas with that index. None or NaN for patterns of no class.
         """
         found = mass_of(self._answers(), classes)
-        precision = torch.as_tensor(self.posterior).dtype
-        return ClassMass(found.classes, self._kept(found.mass.to(precision)), found.best)
+        mass = found.mass.astype(to_numpy(self.posterior).dtype)
+        return ClassMass(found.classes, self._kept(mass), found.best)
 
     @property
     def confidence(self) -> Kind:
@@ -129,53 +131,53 @@ class Recall(Generic[Kind]):
         Args:
             policy: of `ahop.policy`. For sets, recall as many answers as a set may have.
         """
-        indices = torch.as_tensor(self.indices).cpu()
+        indices = to_numpy(self.indices)
         names = indices.tolist() if self.labels is None else self.labels.tolist()
-        posterior = torch.as_tensor(self.posterior).detach().cpu().where(indices >= 0, 0)
-        unknown = None if self.unknown is None else torch.as_tensor(self.unknown).detach().cpu()
-        return decided(check_kind("policy", policy, Policy), posterior, unknown, names)
+        posterior = np.where(indices >= 0, to_numpy(self.posterior), 0)
+        unknown = None if self.unknown is None else to_numpy(self.unknown)
+        return decide(check_kind("policy", policy, Policy), posterior, unknown, names)
 
-    def _confidence(self) -> Tensor:
-        unknown = None if self.unknown is None else torch.as_tensor(self.unknown).detach().cpu()
-        return confidence_of(torch.as_tensor(self.posterior).detach().cpu(), unknown)
+    def _confidence(self) -> NDArray[Any]:
+        return confidence_of(to_numpy(self.posterior), None if self.unknown is None else to_numpy(self.unknown))
 
     def _answers(self) -> Answers:
-        indices, posterior = torch.as_tensor(self.indices).cpu(), torch.as_tensor(self.posterior).detach().cpu()
-        return Answers(indices, posterior.double().where(indices >= 0, 0.0), self.labels)
+        indices, posterior = to_numpy(self.indices), to_numpy(self.posterior).astype(np.float64)
+        return Answers(indices, np.where(indices >= 0, posterior, 0.0), self.labels)
 
-    def _kept(self, found: Tensor) -> Kind:
+    def _kept(self, found: NDArray[Any]) -> Kind:
         """As the posterior is kept: in numpy, or on its device."""
-        device = self.posterior.device if isinstance(self.posterior, Tensor) else "cpu"
-        return same_kind(found.to(device), self.posterior)
+        kept: Kind = to_kind_of(self.posterior, found)
+        return kept
 
 
-def labels_at(labels: NDArray[np.object_] | None, indices: Tensor) -> NDArray[np.object_] | None:
+def labels_at(labels: NDArray[np.object_] | None, indices: Any) -> NDArray[np.object_] | None:
     """The labels of these rows; None for those of number -1, which are no rows."""
     if labels is None:
         return None
-    rows = indices.cpu().numpy()
+    rows = to_numpy(indices)
     found: NDArray[np.object_] = labels[rows]  # the last one for -1, which is then taken back
     found[rows < 0] = None
     return found
 
 
 @overload
-def in_kind_of(queries: Tensor, found: Recall[Tensor]) -> Recall[Tensor]: ...
+def in_kind_of(queries: "torch.Tensor", found: "Recall[torch.Tensor]") -> "Recall[torch.Tensor]": ...
 @overload
-def in_kind_of(queries: NotTensor, found: Recall[Tensor]) -> Recall[NDArray[Any]]: ...
-def in_kind_of(queries: RowsLike, found: Recall[Tensor]) -> Recall[Any]:
+def in_kind_of(queries: "NotTensor", found: "Recall[torch.Tensor]") -> Recall[NDArray[Any]]: ...
+def in_kind_of(queries: Any, found: Recall[Any]) -> Recall[Any]:
     """The same answers, as tensors to those who asked with tensors, as arrays to all others."""
-    return Recall(
-        same_kind(found.indices, queries),
-        same_kind(found.posterior, queries),
-        same_kind(found.patterns, queries),
-        None if found.unknown is None else same_kind(found.unknown, queries),
-        found.labels,
-        found.is_checked,
+    if is_tensor(queries):
+        return found
+    return replace(
+        found,
+        indices=to_numpy(found.indices),
+        posterior=to_numpy(found.posterior),
+        patterns=to_numpy(found.patterns),
+        unknown=None if found.unknown is None else to_numpy(found.unknown),
     )
 
 
-def cut(found: Recall[Tensor], rows: slice, k: int) -> Recall[Tensor]:
+def cut(found: Recall[Kind], rows: slice, k: int) -> Recall[Kind]:
     """The first k answers to some of the queries."""
     return replace(
         found,
@@ -187,8 +189,10 @@ def cut(found: Recall[Tensor], rows: slice, k: int) -> Recall[Tensor]:
     )
 
 
-def joined(parts: Sequence[Recall[Tensor]]) -> Recall[Tensor]:
+def joined(parts: "Sequence[Recall[torch.Tensor]]") -> "Recall[torch.Tensor]":
     """The answers to blocks of queries, one below the other."""
+    import torch
+
     unknown = [part.unknown for part in parts if part.unknown is not None]
     labels = [part.labels for part in parts if part.labels is not None]
     return Recall(

@@ -10,10 +10,11 @@ from urllib.request import Request, urlopen
 import torch
 from torch import Tensor
 
+from ahop._core.arrays import Kind
 from ahop._core.checks import as_group_names, check_count
 from ahop._core.inputs import as_queries
 from ahop._core.json import parse_json
-from ahop._core.typing import Entries, Kind, Queries
+from ahop._core.typing import Entries, Queries
 from ahop.errors import FileFormatError, InvalidValueError, UnavailableError
 from ahop.memory.recall import Recall, in_kind_of, joined, refuse_same
 

@@ -12,8 +12,9 @@ from typing import Any, final
 from typing_extensions import override
 
 from ahop._core import optional
+from ahop._core.arrays import Kind
 from ahop._core.checks import check_count, check_positive
-from ahop._core.typing import Entries, Kind
+from ahop._core.typing import Entries
 from ahop.errors import UnsupportedError
 from ahop.memory.recall import Recall, refuse_same
 from ahop.scale.cluster.actors import Generation

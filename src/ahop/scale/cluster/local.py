@@ -7,8 +7,9 @@ from typing import final
 
 from typing_extensions import override
 
+from ahop._core.arrays import Kind
 from ahop._core.checks import check_count
-from ahop._core.typing import Entries, Kind
+from ahop._core.typing import Entries
 from ahop.memory.recall import Recall, refuse_same
 from ahop.scale.cluster.messages import Message, ShardResult
 from ahop.scale.cluster.options import ShardOptions

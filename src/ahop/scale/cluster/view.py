@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ahop._core.arrays import Kind
 from ahop._core.checks import as_group_names, check_count
 from ahop._core.inputs import as_queries
 from ahop._core.missing import holds_nan
-from ahop._core.typing import Entries, Kind, Queries
+from ahop._core.typing import Entries, Queries
 from ahop.memory.recall import Recall, in_kind_of, joined
 from ahop.scale.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
 from ahop.scale.stores.filters import as_filter
