@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from math import exp
+
+from ahop._core.html import Markup, paragraph, table
 
 # Bars that are told one by one in words and pictures; the others are lumped.
 SHOWN, IN_WORDS = 8, 3
@@ -74,7 +75,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         largest = max((abs(bar.log_odds) for bar in self.bars), default=0.0) or 1.0
-        return f"<p>{escape(str(self))}</p><table>{''.join(_html(bar, largest) for bar in self.shown())}</table>"
+        return paragraph(self) + table([], [_cells(bar, largest) for bar in self.shown()])
 
 
 def _odds(log_odds: float) -> str:
@@ -86,9 +87,8 @@ def _listed(bars: Sequence[Bar]) -> str:
     return ", ".join(f"{bar.name} ({bar.word}, {bar.log_odds:+.1f})" for bar in bars) or "nothing"
 
 
-def _html(bar: Bar, largest: float) -> str:
+def _cells(bar: Bar, largest: float) -> list[str]:
     color = "#2a7f62" if bar.log_odds > 0 else "#b3423a"
     width = 100 * abs(bar.log_odds) / largest
-    strip = f'<div style="background:{color};height:.8em;width:{width:.0f}px"></div>'
-    cells = (escape(bar.name), strip, f"{bar.log_odds:+.2f}", escape(bar.word))
-    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    strip = Markup(f'<div style="background:{color};height:.8em;width:{width:.0f}px"></div>')
+    return [bar.name, strip, f"{bar.log_odds:+.2f}", bar.word]
