@@ -46,7 +46,7 @@ def server(client: Client) -> "MCPServer[Any]":
         return {"answers": answers, "unknown": unknown}
 
     def explain(query: list[float | None]) -> str:
-        """Which dimensions of a row speak for its answer, and which against it."""
+        """Explain an answer: the dimensions of a row that speak for it, and those that speak against it."""
         return str(client.explain(_row(query)[0]))
 
     def confirm(query: list[float | None], id: int) -> str:  # noqa: A002, it is what answers call it
@@ -54,7 +54,7 @@ def server(client: Client) -> "MCPServer[Any]":
         return f"Thank you. {client.tell(_row(query), np.array([id]))} such pairs are kept for the next fit."
 
     def health() -> dict[str, Any]:
-        """What the collection holds, what was learned, and how many pairs were confirmed."""
+        """Describe the collection: patterns, report of the fit, number of confirmed pairs."""
         facts = client.inspect()
         return {name: facts[name] for name in ("name", "version", "patterns", "dimensions", "names", "pairs", "report")}
 
