@@ -30,7 +30,7 @@ def measure(full: bool) -> dict[str, object]:
     result: dict[str, object] = {"threads": 1, "chosen": str(getattr(learned.report, "chosen", ""))}
     result["survey"] = of_memory(learned, scans)
     if full:
-        result["many"] = of_memory(ahop.AssociativeMemory(_grown(places), learned.model), scans[:FEW])
+        result["many"] = of_memory(ahop.AssociativeMemory(_grown(places), model=learned.model), scans[:FEW])
     torch.set_num_threads(threads)
     return result
 

@@ -42,7 +42,7 @@ def hero() -> Figure:
     memory = ahop.fit(
         stored, pairs=(origins, damaged(stored[origins], random)), similarity=["mixture", "euclidean"], progress=False
     )
-    memory.dimensions = tuple(names)
+    memory.columns = tuple(names)
     plain = ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity())
     asked = random.permutation(STORED)
     queries = damaged(stored[asked], random)

@@ -93,7 +93,7 @@ def _fitted() -> ahop.AssociativeMemory:
     patterns = torch.randn(ROWS, DIMENSIONS, generator=torch.Generator().manual_seed(0))
     pairs = ahop.MixedVariant(0.1, 0.1, 0.1).sample(patterns, ROWS, seed=1)
     memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
-    memory.dimensions = tuple(f"sensor {place}" for place in range(DIMENSIONS))
+    memory.columns = tuple(f"sensor {place}" for place in range(DIMENSIONS))
     return memory
 
 
@@ -105,7 +105,7 @@ def _memory(folder: Path) -> Look:
 
     def look() -> str:
         loaded = ahop.load(folder / "memory.ahop")
-        is_same = torch.equal(loaded.patterns, memory.patterns) and loaded.dimensions == memory.dimensions
+        is_same = torch.equal(loaded.patterns, memory.patterns) and loaded.columns == memory.columns
         return _compared(loaded.recall(queries, k=3), expected, is_same)
 
     return look
@@ -125,7 +125,7 @@ def _store(folder: Path) -> Look:
         found = opened.rows()
         is_same = torch.equal(found.ids, rows.ids) and torch.equal(found.patterns, rows.patterns)
         is_same &= list(found.metadata["color"]) == list(rows.metadata["color"])
-        is_same &= opened.names == memory.dimensions
+        is_same &= opened.columns == memory.columns
         return _compared(opened.recall(queries, k=3, where={"color": "red"}), expected, bool(is_same))
 
     return look

@@ -59,7 +59,7 @@ class MemoryMachine(Machine):
         model = MODELS[kind](dimensions, len(first))
         self.memory = AssociativeMemory(
             torch.stack(self.rows),
-            model,
+            model=model,
             log_prior=None if self.prior is None else torch.tensor(self.prior),
             labels=self.labels if is_named else None,
         )

@@ -120,7 +120,7 @@ def _prepare(folder: Path) -> None:
         first = "a" if "a" in tenants else "none"
         some = rows["a"] if first == "a" else patterns[2 * ROWS :][:1]
         columns = {"tenant": [first] * len(some), "word": [f"open {row}" for row in range(len(some))]}
-        store = create_store(folder / f"{name}.lance", ahop.AssociativeMemory(some, model), metadata=columns)
+        store = create_store(folder / f"{name}.lance", ahop.AssociativeMemory(some, model=model), metadata=columns)
         if "b" in tenants:
             numbers = torch.arange(FOREIGN, FOREIGN + ROWS)
             words = {"tenant": ["b"] * ROWS, "word": [f"{SECRET} {row}" for row in range(ROWS)]}

@@ -90,7 +90,7 @@ class StoreMachine(Machine):
             pd.DataFrame(rows, columns=list(NAMES[:dimensions]))
             if is_framed
             else torch.tensor(rows, dtype=torch.float64),
-            MODELS[model](dimensions, len(rows)),
+            model=MODELS[model](dimensions, len(rows)),
         )
         store = create_store(
             self.path,
@@ -276,7 +276,7 @@ class StoreMachine(Machine):
             who = self.attempt(way, made, True if way == "memory" and is_kept else None)
             if who is None:
                 return
-        given = framed(asked.tolist(), store.names, self.dimensions)
+        given = framed(asked.tolist(), store.columns, self.dimensions)
         found = self.attempt(
             f"recall by {way}", lambda: who.recall(given, k, where=condition, groups=named), True if is_kept else None
         )
@@ -308,9 +308,8 @@ class StoreMachine(Machine):
         store = self.handles[handle]
         state, asked = self.states[store.version], torch.tensor([as_stored(self._cut(query)[0])])
         rival = list(state.rows)[against % len(state.rows)] if isinstance(against, int) else against
-        found = self.attempt(
-            "explain", lambda: store.explain(framed(asked.tolist(), store.names, self.dimensions), against=rival), None
-        )
+        given = framed(asked.tolist(), store.columns, self.dimensions)
+        found = self.attempt("explain", lambda: store.explain(given, against=rival), None)
         if found is not None:
             wanted = self._truth(state, asked, None, None)
             check_answer("explain", wanted, 1, [[found.answer]], [[found.posterior]], wanted.unknown)

@@ -74,16 +74,18 @@ def changed(store: Store, words: Mapping[str, Any]) -> list[int]:
     given = None if ids is None else torch.tensor(ids, dtype=torch.long)
     if kind == "add":
         return store.add(
-            framed(words["rows"], store.names, store.dimensions), given, metadata_of(words["marks"])
+            framed(words["rows"], store.columns, store.dimensions), given, metadata_of(words["marks"])
         ).tolist()
     if kind == "upsert":
         assert given is not None
-        store.upsert(framed(words["rows"], store.names, store.dimensions), given, metadata_of(words["marks"]))
+        store.upsert(framed(words["rows"], store.columns, store.dimensions), given, metadata_of(words["marks"]))
     elif kind == "remove":
         assert given is not None
         store.remove(given)
     elif kind == "learn":
-        store.learn(AssociativeMemory(torch.zeros(1, store.dimensions), MODELS[words["model"]](store.dimensions, 1)))
+        store.learn(
+            AssociativeMemory(torch.zeros(1, store.dimensions), model=MODELS[words["model"]](store.dimensions, 1))
+        )
     elif kind == "compact":
         store.compact(keep=KEEPS[words["keep"]], fragment_rows=words["fragment_rows"])
     elif kind == "restore":

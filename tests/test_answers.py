@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import ahop
 from ahop.errors import AhopError, InvalidTypeError, InvalidValueError, ShapeError
+from ahop.memory.decisions import Policy
 from tests.strategies import seeds
 
 LABELS = ["ant", "bee", "cat"]
@@ -159,3 +160,32 @@ def test_precision_is_that_of_the_values() -> None:
     assert single.expect(torch.zeros(3)).dtype == torch.float32
     assert float(single.expect([4_864_000.123456] * 3)[0]) == pytest.approx(4_864_000.123456, rel=1e-14)
     assert single.mass([1, 2, 3]).mass.dtype == torch.float32
+
+
+def test_a_frame_has_a_row_for_each_query_and_rank() -> None:
+    frame = answer().to_frame()
+    assert list(frame.columns) == ["query", "rank", "pattern", "label", "probability"]
+    assert frame["query"].tolist() == [0, 0, 1, 1]
+    assert frame["rank"].tolist() == [1, 2, 1, 2]
+    assert frame["pattern"].tolist() == [0, 2, 1, -1]
+    assert frame["label"].tolist()[:3] == ["ant", "cat", "bee"]
+    assert frame["label"].isna().tolist() == [False, False, False, True]
+    assert frame["probability"].tolist() == [0.6, 0.2, 0.5, 0.0]
+
+
+def test_a_frame_has_the_decisions_of_a_policy() -> None:
+    found = ahop.Recall(
+        torch.tensor([[0, 2], [1, -1]]),
+        torch.tensor([[0.75, 0.25], [0.5, 0.0]]),
+        torch.zeros(2, 2, 3),
+        torch.tensor([0.0, 0.75]),
+    )
+    frame = found.to_frame(Policy(accept_from=0.5, unknown_from=0.5))
+    assert list(frame.columns) == ["query", "rank", "pattern", "probability", "unknown", "decision"]
+    assert frame["unknown"].tolist() == [0.0, 0.0, 0.75, 0.75]
+    assert frame["decision"].tolist() == ["accept", "accept", "unknown", "unknown"]
+
+
+def test_no_queries_make_an_empty_frame() -> None:
+    memory = ahop.AssociativeMemory(np.eye(3), ahop.EuclideanSimilarity(), labels=LABELS)
+    assert memory.recall(np.empty((0, 3)), k=2).to_frame().shape == (0, 5)

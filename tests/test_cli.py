@@ -311,7 +311,7 @@ def test_fit_keeps_names_and_says_what_it_found(folder: Path) -> None:
     memory = ahop.load("again.ahop")
     assert memory.labels is not None
     assert memory.labels[0] == "room 100"
-    assert memory.dimensions == tuple(POINTS)
+    assert memory.columns == tuple(POINTS)
     assert found["report"] == str(memory.report)
     assert found["found"]["chosen"] == "mixture"
     assert "ignored: 'floor' (words, such as 'floor 0')" in found["notes"][0]
@@ -377,7 +377,7 @@ def test_an_exported_memory_is_recalled_from_by_numpy(folder: Path) -> None:
 
 
 def test_a_store_answers_as_its_memory_does(folder: Path) -> None:
-    assert document("ahop index rooms.csv --memory rooms.ahop -o rooms.lance")["columns"] == ["label", "floor"]
+    assert document("ahop index rooms.csv --memory rooms.ahop -o rooms.lance")["metadata"] == ["label", "floor"]
     of_store, of_memory = (
         document(f"ahop recall {path} scans.csv")["answers"] for path in ("rooms.lance", "rooms.ahop")
     )
@@ -444,13 +444,13 @@ def test_a_column_of_one_name_for_many_rows_names_none(tmp_path: Path) -> None:
     found = table(tmp_path, "device,id,a\nphone,1,1\nphone,1,2\n")
     assert found.ids is None
     assert set(found.ignored) == {"device", "id"}
-    assert found.dimensions == ("a",)
+    assert found.columns == ("a",)
 
 
 def test_columns_can_be_chosen_and_left_out(tmp_path: Path) -> None:
     text = "id,ap1,ap2,x\n1,1,2,3\n2,4,5,6\n"
-    assert table(tmp_path, text, Wanted.by(columns="ap*")).dimensions == ("ap1", "ap2")
-    assert table(tmp_path, text, Wanted.by(ignore="x, ap2")).dimensions == ("ap1",)
+    assert table(tmp_path, text, Wanted.by(columns="ap*")).columns == ("ap1", "ap2")
+    assert table(tmp_path, text, Wanted.by(ignore="x, ap2")).columns == ("ap1",)
 
 
 def test_semicolons_and_decimal_commas_are_understood(tmp_path: Path) -> None:
@@ -464,7 +464,7 @@ def test_true_and_false_are_numbers(tmp_path: Path) -> None:
 
 def test_a_table_without_names_is_an_array(tmp_path: Path) -> None:
     found = table(tmp_path, "1,2,3\n4,5,6\n")
-    assert found.dimensions is None
+    assert found.columns is None
     assert found.values.tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
@@ -480,7 +480,7 @@ def test_a_large_table_is_read_block_by_block(tmp_path: Path) -> None:
 def test_words_behind_many_numbers_are_no_numbers(tmp_path: Path) -> None:
     rows = "\n".join(f"{place},{place}" for place in range(5000))
     found = table(tmp_path, f"a,b\n{rows}\n1,high\n")
-    assert found.dimensions == ("a",)
+    assert found.columns == ("a",)
     assert "'high'" in found.ignored["b"]
 
 
@@ -488,7 +488,7 @@ def test_lists_in_a_column_are_so_many_columns(tmp_path: Path) -> None:
     vectors = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2))
     pyarrow.parquet.write_table(pa.table({"id": ["a", "b"], "vector": vectors}), tmp_path / "v.parquet")
     found = choose(read_sheet(tmp_path / "v.parquet", ()), Wanted())
-    assert found.dimensions == ("vector_0", "vector_1")
+    assert found.columns == ("vector_0", "vector_1")
     assert found.values.dtype == np.float32
     assert found.values.tolist() == [[1, 2], [3, 4]]
 

@@ -115,7 +115,7 @@ def test_what_so_few_pairs_cannot_promise_is_refused() -> None:
 
 def test_labels_are_origins_too() -> None:
     stored = memory()
-    named = ahop.AssociativeMemory(stored.patterns, stored.model, labels=[f"item {row}" for row in range(300)])
+    named = ahop.AssociativeMemory(stored.patterns, model=stored.model, labels=[f"item {row}" for row in range(300)])
     some = pairs(400, 2)
     labels = [f"item {row}" for row in some.origins.tolist()]
     by_labels = ahop.policy(named, (labels, some.queries), precision=0.9)

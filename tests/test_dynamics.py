@@ -84,7 +84,7 @@ def test_a_step_is_what_a_trajectory_takes(name: str) -> None:
     memory, dynamics = memory_for(name, case.patterns), DYNAMICS[name](4)
     trajectory = ahop.iterate(memory, case.queries, dynamics, max_steps=1)
     assert_close(trajectory.states[1], dynamics.step(memory, case.queries).detach())
-    assert_close(trajectory.answers, dynamics.answer(trajectory.states[1]))
+    assert_close(trajectory.answers, dynamics.answer(memory, trajectory.states[1]))
 
 
 def test_without_a_dynamics_it_is_the_readout() -> None:

@@ -105,7 +105,7 @@ def test_torch_has_its_threads_back_afterwards(n_jobs: int | None) -> None:
 def test_a_corruption_is_learned_from_copies_and_origins(model: CorruptionModel) -> None:
     assert model.corruption_ is not None
     assert model.corruption_.shifts == pytest.approx([0.8] * len(NAMES), abs=0.15)
-    assert "shifted by up to" in model.report()
+    assert "offset up to" in model.report()
     assert model.kind_ == "mixture"
     euclidean = CorruptionModel("euclidean", random_state=0).fit(damaged(patterns()), patterns())
     unseen = patterns(seed=5)
@@ -180,7 +180,7 @@ def test_copies_teach_without_their_origins_if_it_is_known_what_is_stored() -> N
     right = AssociativeRetriever(model).fit(stored).predict(test) == np.arange(200)
     plain = AssociativeRetriever().fit(stored).predict(test) == np.arange(200)
     assert right.mean() > plain.mean() + 0.1
-    assert "no label was seen" in model.report()
+    assert "unlabeled queries" in model.report()
     learned = AssociativeRetriever("auto").fit(stored, queries=copies)
     assert (learned.predict(test) == np.arange(200)).mean() > plain.mean() + 0.1
     with pytest.raises(InvalidValueError, match="not both"):

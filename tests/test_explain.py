@@ -132,7 +132,7 @@ def test_who_cannot_tell_unknown_queries_says_so_and_a_label_of_that_name_comes_
         ahop.AssociativeMemory(patterns).explain(patterns[0], against="unknown")
     named = ahop.AssociativeMemory(patterns, labels=["here", "there", "unknown"])
     assert named.explain(patterns[0], against="unknown").bars[0].rival is not None
-    alone = ahop.AssociativeMemory(learned().patterns[:1], learned().model)
+    alone = ahop.AssociativeMemory(learned().patterns[:1], model=learned().model)
     assert alone.explain(alone.patterns[0], against="unknown").rival == "unknown"
 
 

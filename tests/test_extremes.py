@@ -76,7 +76,7 @@ def test_a_fit_to_values_beyond_all_differences_is_refused_with_the_mend(largest
 @pytest.mark.parametrize("count", [1, 3, 50])
 def test_an_index_with_a_floor_answers_a_query_of_nothing_as_its_memory(count: int) -> None:
     model = ahop.Model(ahop.EuclideanSimilarity(), ahop.Softmax(5.0, floor=0.1))
-    memory = ahop.AssociativeMemory(torch.arange(count, dtype=torch.float32).unsqueeze(-1), model)
+    memory = ahop.AssociativeMemory(torch.arange(count, dtype=torch.float32).unsqueeze(-1), model=model)
     nothing = torch.full((1, 1), torch.nan)
     assert_close(ahop.index(memory).recall(nothing).posterior, memory.recall(nothing).posterior)
 
@@ -87,13 +87,13 @@ def test_queries_of_one_origin_are_unknown_beside_patterns_that_are_possible() -
     model = ahop.Model(ahop.EuclideanSimilarity(), detector=detector)
     prior = torch.tensor([0.0, 0.0, -torch.inf])
     patterns, query = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.9, 0.1]]), torch.tensor([[0.9, 0.1]])
-    alone = ahop.AssociativeMemory(patterns, model, log_prior=prior)
+    alone = ahop.AssociativeMemory(patterns, model=model, log_prior=prior)
     assert_close(alone.recall(query, same=[0]).unknown, alone.recall(query).unknown)
 
 
 def test_a_floor_gives_nothing_to_a_pattern_that_is_impossible() -> None:
     model = ahop.Model(ahop.EuclideanSimilarity(), ahop.Softmax(4.0, floor=0.05))
-    memory = ahop.AssociativeMemory(torch.eye(3), model, log_prior=torch.tensor([0.0, 0.0, -torch.inf]))
+    memory = ahop.AssociativeMemory(torch.eye(3), model=model, log_prior=torch.tensor([0.0, 0.0, -torch.inf]))
     assert memory.recall(torch.eye(3), where=[2]).posterior.tolist() == [[0.0]] * 3
 
 
@@ -175,7 +175,7 @@ def test_recall_from_a_million_patterns_holds_little_besides_them() -> None:
         model = ahop.fit(small, pairs=pairs, progress=False).model
         assert model.detector is not None
         patterns = torch.randn(1_000_000, 64, generator=torch.Generator().manual_seed(2))
-        memory = ahop.AssociativeMemory(patterns, model)
+        memory = ahop.AssociativeMemory(patterns, model=model)
         memory.recall(patterns[:1])
         open("/proc/self/clear_refs", "w").write("5")  # forget the high-water mark
         before = high_water()

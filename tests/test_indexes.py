@@ -471,7 +471,7 @@ def test_a_row_whose_score_is_too_large_is_answered_all_the_same() -> None:
 
 def test_a_query_of_which_nothing_was_observed_is_answered_as_the_memory_does() -> None:
     for count in (1, 3, 200):
-        memory = ahop.AssociativeMemory(torch.randn(count, 2), ahop.Model(ahop.EuclideanSimilarity()))
+        memory = ahop.AssociativeMemory(torch.randn(count, 2), model=ahop.Model(ahop.EuclideanSimilarity()))
         nothing = torch.full((1, 2), torch.nan)
         found = ahop.index(memory, candidates=2).recall(nothing).posterior
         assert float(found) == pytest.approx(float(memory.recall(nothing).posterior))

@@ -120,7 +120,7 @@ def test_frames_in_single_precision_stay_so() -> None:
 
 def test_columns_that_are_but_counted_have_no_names() -> None:
     memory = nearest(pd.DataFrame(numbers()))
-    assert memory.dimensions is None
+    assert memory.columns is None
     assert memory.labels is None
     assert memory.recall(pd.DataFrame(numbers())).indices.shape == (5, 1)
     with pytest.raises(ShapeError, match=r"must have shape \(b, 4\)"):
@@ -196,9 +196,9 @@ def test_origins_are_labels_if_there_are_labels(kind: str) -> None:
     found = ahop.fit(frame(), pairs=(named, KINDS[kind](copies)), similarity="mixture", progress=False)
     array = frame().to_numpy()
     assert torch.equal(found.scores(array), by_row.scores(array))
-    assert found.dimensions == tuple(COLUMNS)
+    assert found.columns == tuple(COLUMNS)
     rows = ahop.Pairs(torch.tensor(origins), torch.tensor(copies.to_numpy()))
-    again = ahop.fit(frame(), pairs=rows, similarity="mixture", progress=False)
+    again = ahop.fit(patterns=frame(), pairs=rows, similarity="mixture", progress=False)
     assert torch.equal(again.scores(array), by_row.scores(array))
     given = ahop.fit(array, labels=NAMES, pairs=(named, copies.to_numpy()), similarity="mixture", progress=False)
     assert told(given) == NAMES
@@ -277,7 +277,7 @@ def test_labels_and_names_come_back_from_a_file(given: list[str | int], names: l
     memory.save(tmp_path / "memory.ahop")
     loaded = ahop.load(tmp_path / "memory.ahop")
     assert told(loaded) == given
-    assert loaded.dimensions == memory.dimensions == tuple(names)
+    assert loaded.columns == memory.columns == tuple(names)
     assert torch.equal(loaded.patterns, memory.patterns)
 
 
@@ -285,7 +285,7 @@ def test_no_labels_come_back_as_none(tmp_path: Path) -> None:
     nearest(numbers()).save(tmp_path / "memory.ahop")
     loaded = ahop.load(tmp_path / "memory.ahop")
     assert loaded.labels is None
-    assert loaded.dimensions is None
+    assert loaded.columns is None
 
 
 def rewritten(path: Path, text: bytes | None = None, **words: object) -> Path:

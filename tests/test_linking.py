@@ -139,7 +139,7 @@ def test_rows_in_another_order_are_linked_the_same(seed: int) -> None:
     generator = Generator().manual_seed(seed)
     order, other = (torch.randperm(30, generator=generator) for _ in range(2))
     links = ahop.link(memory, right, unmatched=0.1)
-    moved = ahop.link(ahop.AssociativeMemory(memory.patterns[other], memory.model), right[order], unmatched=0.1)
+    moved = ahop.link(ahop.AssociativeMemory(memory.patterns[other], model=memory.model), right[order], unmatched=0.1)
     there = {
         (int(other[left]), int(order[row])): probability
         for left, row, probability in zip(moved.left, moved.right, moved.probability, strict=True)
@@ -160,7 +160,7 @@ def world(
     stored = patterns[:count]
     memory = ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity(), ahop.Softmax(8.0))
     if fitted:
-        memory = ahop.AssociativeMemory(stored, fitted_model(dimensions))
+        memory = ahop.AssociativeMemory(stored, model=fitted_model(dimensions))
     return memory, right, origins.where(origins < count, -1)
 
 
@@ -329,7 +329,7 @@ def test_a_query_of_which_nothing_was_observed_adds_nothing() -> None:
 def test_a_prior_counts_once_and_where_is_honored() -> None:
     memory, right, _ = world(20, 6, seed=13, fitted=False)
     prior = torch.arange(1, 21.0).log()
-    weighed = ahop.AssociativeMemory(memory.patterns, memory.model, log_prior=prior)
+    weighed = ahop.AssociativeMemory(memory.patterns, model=memory.model, log_prior=prior)
     answer = weighed.recall(right[:2], 20, same=["x", "x"])
     expected = (memory.weights(right[:2]).log().sum(0) + prior).softmax(0)
     assert_close(answer.posterior[0], expected[answer.indices[0]], atol=1e-5, rtol=1e-3)

@@ -480,3 +480,14 @@ def test_numbers_beyond_double_precision_have_finite_scores() -> None:
     memory = ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity(), ahop.separations.Sparsemax(2.0))
     found = memory.recall(torch.zeros(1, 2, dtype=torch.float64), 2)
     assert bool(found.posterior.isfinite().all())
+
+
+def test_a_model_takes_the_place_of_all_four_ingredients() -> None:
+    first = ahop.AssociativeMemory(torch.eye(3), ahop.EuclideanSimilarity(), ahop.Softmax(beta=4.0))
+    other = ahop.AssociativeMemory(torch.eye(3) + 1, model=first.model)
+    assert other.model is first.model
+    for parts in ({"similarity": ahop.EuclideanSimilarity()}, {"separation": ahop.Softmax()}, {"energy": None}):
+        with pytest.raises(InvalidTypeError, match="brings its own"):
+            ahop.AssociativeMemory(torch.eye(3), model=first.model, **parts)
+    with pytest.raises(InvalidTypeError, match="`similarity` must be of the kind Similarity"):
+        ahop.AssociativeMemory(torch.eye(3), first.model)  # type: ignore[arg-type]

@@ -204,10 +204,10 @@ def test_the_report_begins_with_the_accuracy_and_says_what_each_is_worth(halves:
     report = report_of(halves)
     assert report.accuracy is not None
     words = str(report)
-    assert words.startswith(f"{100 * report.accuracy:.0f} % of held-out copies found their origin.\n")
+    assert words.startswith(f"Top-1 accuracy on held-out pairs: {100 * report.accuracy:.0f} %.\n")
     for member in report.members:
         assert f"{member.name} is worth {member.worth:.2f}" in words
-    assert f"Chosen: {report.chosen}, pooled (" in words
+    assert f"Model: {report.chosen}, pooled (" in words
     assert f"of log-loss) (held-out log-loss {report.loss:.2f}; alone: " in words
     worths = [member.worth for member in report.members]
     assert worths == sorted(worths, reverse=True)

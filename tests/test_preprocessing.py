@@ -75,7 +75,7 @@ def test_what_comes_out_is_of_the_kind_that_went_in() -> None:
     assert polar.heard.columns == ["x", "y", "z"]
     assert np.array_equal(polar.patterns.to_numpy(), frame.patterns.to_numpy(), equal_nan=True)
     memory = ahop.AssociativeMemory(frame.patterns)
-    assert memory.dimensions == ("x", "y", "z")
+    assert memory.columns == ("x", "y", "z")
     assert memory.recall(frame.patterns).labels is not None
 
 

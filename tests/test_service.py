@@ -52,7 +52,7 @@ def memory() -> ahop.AssociativeMemory:
 def folder(tmp_path_factory: pytest.TempPathFactory, memory: ahop.AssociativeMemory) -> Path:
     made = tmp_path_factory.mktemp("service")
     names = [f"room {row}" for row in range(len(memory))]
-    ahop.AssociativeMemory(memory.patterns, memory.model, labels=names).save(made / "rooms.ahop")
+    ahop.AssociativeMemory(memory.patterns, model=memory.model, labels=names).save(made / "rooms.ahop")
     ahop.create_store(made / "phones.lance", memory, metadata={"color": colors()})
     return made
 
@@ -183,7 +183,7 @@ def test_a_collection_says_what_it_is(service: Running, memory: ahop.Associative
     assert [each["name"] for each in service.ask("GET", "/collections")[1]["collections"]] == ["rooms", "phones"]
     facts = service.ask("GET", "/collections/phones")[1]
     assert facts["patterns"] == len(memory)
-    assert facts["columns"] == {"id": "int", "color": "str"}
+    assert facts["metadata"] == {"id": "int", "color": "str"}
     assert "held-out" in facts["report"]
 
 
@@ -541,18 +541,18 @@ def test_answers_are_of_one_version_while_models_change(memory: ahop.Associative
     """Each version answers with a temperature of its own, which the posterior shows."""
     path = tmp_path / "rooms.ahop"
     model = memory.model.replaced(detector=None, groups=None)
-    ahop.AssociativeMemory(memory.patterns, model.replaced(separation=ahop.Softmax(1.0))).save(path)
+    ahop.AssociativeMemory(memory.patterns, model=model.replaced(separation=ahop.Softmax(1.0))).save(path)
     collection = Collection("rooms", path)
     queries, seen = memory.patterns[:64] + 0.9, set[int]()
     worker, is_over = Worker(Options(slice_seconds=1e-9, limits=Limits(wait_seconds=100.0))), threading.Event()
-    expected = {1: collection.snapshot.recall(queries, 1).posterior}
+    expected = {1: collection.snapshot.answers(queries, 1).posterior}
 
     def swap() -> None:
         for step in range(2, 12):
             changed = model.replaced(separation=ahop.Softmax(1.0 / step))
             expected[step] = (
-                Snapshot(ahop.AssociativeMemory(memory.patterns, changed), torch.arange(len(memory)), {}, step)
-                .recall(queries, 1)
+                Snapshot(ahop.AssociativeMemory(memory.patterns, model=changed), torch.arange(len(memory)), {}, step)
+                .answers(queries, 1)
                 .posterior
             )
             assert collection.learn(changed).version == step

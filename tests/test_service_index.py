@@ -67,10 +67,10 @@ def test_another_model_has_an_index_of_its_own(memory: ahop.AssociativeMemory, f
     learned = collection.learn(other.model)
     assert learned.index is not None
     assert learned.index is not before.index
-    assert learned.recall(query, 1).indices.tolist() == other.recall(query, 1).indices.tolist()
+    assert learned.answers(query, 1).indices.tolist() == other.recall(query, 1).indices.tolist()
     plain = collection.learn(ahop.AssociativeMemory(memory.patterns, ahop.EuclideanSimilarity()).model)
     assert plain.index is None  # it does not know how queries are damaged, and answers by scoring every row
-    assert plain.recall(query, 1).indices.shape == (1, 1)
+    assert plain.answers(query, 1).indices.shape == (1, 1)
     assert collection.activate(1).index is not None
 
 

@@ -141,14 +141,14 @@ def test_columns_of_a_store_go_by_their_names(tmp_path: Path) -> None:
     frame = pd.DataFrame(torch.eye(4).numpy(), columns=["north", "east", "south", "west"])
     ahop.create_store(tmp_path / "rooms", ahop.AssociativeMemory(frame, ahop.EuclideanSimilarity()))
     with running(tmp_path, str(tmp_path / "rooms")) as service, Client(service.url) as client:
-        assert client.names == ("north", "east", "south", "west")
+        assert (client.columns, client.dimensions) == (("north", "east", "south", "west"), 4)
         backwards = frame[frame.columns[::-1]]
         assert client.recall(backwards).indices.flatten().tolist() == [0, 1, 2, 3]
         client.add(backwards.iloc[:1] + 2)
         client.remove(torch.tensor([3]))
         assert client.recall(backwards.iloc[:3] + 0.1).indices.flatten().tolist() == [0, 1, 2]
         assert client.recall(backwards.iloc[:1] + 2).indices.tolist() == [[4]]
-        assert {bar.name for bar in client.explain(backwards.iloc[0]).bars} >= set(client.names)
+        assert {bar.name for bar in client.explain(backwards.iloc[0]).bars} >= set(frame.columns)
 
 
 def test_what_others_write_is_followed(folder: Path, service: Running, memory: ahop.AssociativeMemory) -> None:

@@ -190,7 +190,7 @@ def test_whole_numbers_stay_whole_where_others_are_missing(tmp_path: Path) -> No
     large = 2**53 + 1
     made = ahop.create_store(tmp_path / "x", ahop.AssociativeMemory(rows(2)), metadata={"count": [large, None]})
     assert made.rows().metadata["count"].tolist() == [large, None]
-    assert Collection("x", tmp_path / "x").snapshot.columns.columns["count"].values == [large, None]
+    assert Collection("x", tmp_path / "x").snapshot.metadata.columns["count"].values == [large, None]
 
 
 def test_the_last_number_of_all_is_given(store: Store) -> None:

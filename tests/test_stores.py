@@ -106,13 +106,14 @@ def test_columns_go_by_their_names_in_any_order(tmp_path: Path) -> None:
     named = ahop.AssociativeMemory(frame, ahop.EuclideanSimilarity(), ahop.Softmax(beta=4.0))
     create_store(tmp_path / "table", named, fragment_rows=15)
     store = open_store(tmp_path / "table")
-    assert store.names == store.memory().dimensions == ("north", "east", "south", "west")
+    assert store.columns == store.memory().columns == ("north", "east", "south", "west")
     backwards = frame[frame.columns[::-1]].iloc[:9] + 0.01
     expected = memory.recall(frame.to_numpy()[:9] + np.float32(0.01), k=3)
     for recaller in (store, store.index(), store.memory(), store.at(1)):
+        assert (recaller.columns, recaller.dimensions) == (tuple(frame.columns), 4)
         found = recaller.recall(backwards, k=3)
         assert np.array_equal(np.asarray(found.indices), expected.indices)
-    assert store.explain(backwards.iloc[0]).bars[0].name in store.names
+    assert store.explain(backwards.iloc[0]).bars[0].name in store.columns
     ids = store.add(backwards.iloc[:2])
     store.upsert(backwards.iloc[2:3], torch.tensor([7]))
     rows = store.rows()
@@ -120,7 +121,7 @@ def test_columns_go_by_their_names_in_any_order(tmp_path: Path) -> None:
         assert_close(rows.patterns[rows.ids == number][0], torch.from_numpy(frame.to_numpy()[place] + np.float32(0.01)))
     store.learn(memory)  # what has no names is taken in the order it has
     store.compact(keep=timedelta(0))
-    assert open_store(tmp_path / "table").names == store.names
+    assert open_store(tmp_path / "table").columns == store.columns
     with pytest.raises(InvalidValueError, match="dimension 0 is 'north' in the table, and 'west' in the memory"):
         store.learn(ahop.AssociativeMemory(frame[frame.columns[::-1]], ahop.EuclideanSimilarity()))
     with pytest.raises(InvalidValueError, match="'up'"):
@@ -128,7 +129,7 @@ def test_columns_go_by_their_names_in_any_order(tmp_path: Path) -> None:
 
 
 def test_frames_are_refused_where_no_names_put_them_in_order(store: Store) -> None:
-    assert store.names is None
+    assert store.columns is None
     frame = pd.DataFrame(patterns(2).numpy(), columns=list("abcdef"))
     with pytest.raises(InvalidTypeError, match="none here to put them in order by"):
         store.add(frame, metadata={"color": ["red", "red"]})
@@ -890,7 +891,7 @@ def test_without_the_package_its_name_is_said(tmp_path: Path, monkeypatch: pytes
 
 def test_a_store_says_what_it_is(store: Store) -> None:
     assert "version=1, rows=60" in repr(store)
-    assert store.columns == ["color"]
+    assert store.metadata_columns == ["color"]
     assert problem().patterns.shape[1] != store.dimensions
 
 

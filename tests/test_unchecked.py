@@ -116,5 +116,5 @@ def test_too_few_queries_keep_the_plain_metric_and_say_so() -> None:
         memory = ahop.fit(patterns, queries=queries, progress=False)
     assert isinstance(memory.report, ahop.FitReport)
     assert memory.report.chosen == "euclidean"
-    assert "11 queries, no label was seen: too few to learn from" in str(memory.report)
+    assert "11 unlabeled queries are too few to learn from" in str(memory.report)
     assert not memory.model.is_checked

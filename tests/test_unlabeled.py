@@ -45,7 +45,7 @@ def test_queries_without_origins_teach_as_much_as_pairs() -> None:
     assert report.labels == 0
     assert report.plain is not None
     assert report.information > report.plain
-    assert "no label was seen" in str(memory.report)
+    assert "unlabeled queries" in str(memory.report)
 
 
 def test_labels_count_beside_queries_without() -> None:

@@ -70,7 +70,10 @@ EXPERIMENT = Experiment(
     draw=draw,
     notes=(
         "*top1* counts the first answer and has the ceiling *bayes*, *ratio* is one over the other; *accuracy* counts "
-        "as the paper does, the pattern nearest to the blended answer, and has the ceiling *bayes_blend*. The paper's "
+        "as the paper does, the pattern nearest to the blended answer; *bayes_blend* is that of the exact posterior, a "
+        "reference and no bound. *A-Hop in the paper* is of signs drawn for each query; beside a constant bias it is "
+        "of "
+        "another task. The paper's "
         "generator is inside the family of `mixture`: the ratio says how well that family is estimated from pairs, "
         "not how well it fits data of another kind; `additive` beside it does not contain the generator. The claim is "
         "about `auto`; the others are fitted by name, so that a miss can be told apart. `euclidean` is the metric as "

@@ -125,7 +125,9 @@ EXPERIMENT = Experiment(
     keys=("reading", "ablation", "solver", "difficulty", "paper", "paper_error"),
     metrics=("accuracy", "top1", "error", "bayes", "bayes_blend"),
     notes=(
-        "*accuracy* counts as the paper does and has the ceiling *bayes_blend*, *top1* the first answer and has "
+        "*accuracy* counts as the paper does; *bayes_blend* is the blended answer of the exact posterior, a reference "
+        "and no bound (the same posterior read out sharper can pass it). *top1* counts the first answer; its ceiling "
+        "is "
         "*bayes*, on the same 1000 test queries a seed; 512 pairs unless said, 2048 for fresh ones; bias signs per "
         "query. The order of *fixed I* and *fixed U* under Adam is the other way round in the paper: a step of .1 in "
         "each weight of U moves the first rank by up to 64 times as much as one in the weights of I, and 200 such "

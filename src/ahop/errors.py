@@ -38,7 +38,7 @@ class FileFormatError(AhopError, ValueError):
 
 
 class InsufficientMemoryError(AhopError, MemoryError):
-    """What is asked for would not fit into the memory that is free."""
+    """The request would not fit into the memory that is free."""
 
 
 class ConflictError(AhopError, RuntimeError):

@@ -48,7 +48,7 @@ def pooled() -> ahop.AssociativeMemory:
     shifted = AlignedSimilarity(pool, DIMENSIONS)
     shifted.offset = torch.ones(DIMENSIONS)
     model = base.model.replaced(similarity=pool, separation=Softmax(0.7, 0.01), groups={"up": shifted})
-    return ahop.AssociativeMemory(gaps_in(base.patterns, 0.65, 5), model)
+    return ahop.AssociativeMemory(gaps_in(base.patterns, 0.65, 5), model=model)
 
 
 @cache
@@ -57,20 +57,20 @@ def with_prior() -> ahop.AssociativeMemory:
     base = fitted()
     prior = 2.5 * torch.randn(len(base), generator=torch.Generator().manual_seed(6))
     prior[::7] = -torch.inf
-    return ahop.AssociativeMemory(base.patterns, base.model, log_prior=prior)
+    return ahop.AssociativeMemory(base.patterns, model=base.model, log_prior=prior)
 
 
 @cache
 def labelled() -> ahop.AssociativeMemory:
     base = fitted()
-    return ahop.AssociativeMemory(base.patterns, base.model, labels=[f"room {row}" for row in range(len(base))])
+    return ahop.AssociativeMemory(base.patterns, model=base.model, labels=[f"room {row}" for row in range(len(base))])
 
 
 @cache
 def tied() -> ahop.AssociativeMemory:
     """Every pattern is there twice, and a few numbers are all that there is: many scores are equal."""
     rows = torch.randint(0, 2, (200, DIMENSIONS), generator=torch.Generator().manual_seed(7)).float()
-    return ahop.AssociativeMemory(rows.repeat(2, 1), fitted().model.replaced(similarity=EuclideanSimilarity()))
+    return ahop.AssociativeMemory(rows.repeat(2, 1), model=fitted().model.replaced(similarity=EuclideanSimilarity()))
 
 
 MEMORIES = {"pool over gaps": pooled, "prior": with_prior, "labels": labelled, "ties": tied}

@@ -36,7 +36,7 @@ def memory_with(name: str, gaps: float) -> ahop.AssociativeMemory:
     model = ahop.Model(similarity, ahop.Softmax(0.7, floor=0.03), detector=detector)
     prior = torch.log_softmax(torch.linspace(0, 1, COUNT, dtype=torch.float64), 0)
     labels = [f"place {row}" if row % 2 else row for row in range(COUNT)]
-    return ahop.AssociativeMemory(rows(COUNT, 0, gaps), model, log_prior=prior, labels=labels).double()
+    return ahop.AssociativeMemory(rows(COUNT, 0, gaps), model=model, log_prior=prior, labels=labels).double()
 
 
 def is_refused(name: str) -> bool:

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.testing import assert_close
 
 import ahop
 from ahop.errors import InvalidTypeError, UnsupportedError
@@ -190,3 +191,11 @@ def test_what_it_cannot_do_it_refuses() -> None:
         ahop.fit(
             unsorted, variant=ahop.NoisyVariant(0.1), solver=ConvexSolver(monotone=True), samples=20, progress=False
         )
+
+
+def test_states_rest_beyond_the_pattern_and_answers_at_it() -> None:
+    pattern = torch.tensor([[0.5, -0.3, 0.8, 0.1]])
+    memory = ahop.zoo.a_hop(pattern)
+    path = ahop.iterate(memory, torch.tensor([[0.4, -0.2, 0.7, 0.2]]), ahop.dynamics.RankedReadout())
+    assert_close(path.states[-1], 1.5 * pattern)
+    assert_close(path.answers, pattern)

@@ -64,7 +64,7 @@ def digest(*parts: bytes | memoryview) -> str:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """What processes of this machine left beside the target when they were killed."""
+    """Remove files that killed processes of this machine left beside the target."""
     with suppress(OSError):
         for path in target.parent.glob(f".{_literal(target.name)}.*.partial"):
             found = re.fullmatch(PARTIAL, path.name)

@@ -50,24 +50,24 @@ def index_of(frame: object) -> list[Any] | None:
 
 
 def numbers_of(
-    frame: Any, name: str, dimensions: Sequence[str] | None = None, narrow: DTypeLike = np.float32
+    frame: Any, name: str, columns: Sequence[str] | None = None, narrow: DTypeLike = np.float32
 ) -> NDArray[Any]:
     """The numbers of a frame, (b, d); NaN where there is none.
 
-    With `dimensions` the columns are put into this order: those that the frame has not got were not observed. Without
+    With `columns` the columns are put into this order: those that the frame has not got were not observed. Without
     a column of double precision they have the dtype `narrow`.
     """
     names = names_of(frame, name)
-    if names is None or dimensions is None:
+    if names is None or columns is None:
         return _table(frame, name, names, list(range(len(frame.columns))), narrow)
-    unknown = [each for each in names if each not in set(dimensions)]
+    unknown = [each for each in names if each not in set(columns)]
     if unknown:
         raise InvalidValueError(
             f"`{name}` has columns that the stored patterns have not got: {told(unknown)}. Leave them out by "
-            f"`{name}.drop(columns=[...])`, or rename them to one of {told(list(dimensions))}."
+            f"`{name}.drop(columns=[...])`, or rename them to one of {told(list(columns))}."
         )
     place = {each: where for where, each in enumerate(names)}
-    return _table(frame, name, names, [place.get(each) for each in dimensions], narrow)
+    return _table(frame, name, names, [place.get(each) for each in columns], narrow)
 
 
 def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:
@@ -78,7 +78,7 @@ def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:
 
 
 def is_column(value: object) -> bool:
-    """Whether it is a column of a frame, a series."""
+    """True for a column of a frame, a series."""
     return not is_frame(value) and hasattr(value, "dtype") and (hasattr(value, "iloc") or hasattr(value, "cast"))
 
 
@@ -117,7 +117,7 @@ def _is_double(column: Any) -> bool:
 
 
 def _is_words(column: Any) -> bool:
-    """Whether a column holds something else than numbers and gaps."""
+    """True if a column holds something else than numbers and gaps."""
     if hasattr(column, "iloc"):
         if getattr(column.dtype, "kind", "O") in NUMBERS:
             return False

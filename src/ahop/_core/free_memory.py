@@ -16,7 +16,7 @@ NO_LIMIT = 1 << 62
 
 
 def free_bytes(root: Path = Path("/")) -> int | None:
-    """What is free on this machine, or less if a container has a limit; None where nothing says.
+    """Free memory of this machine, or less if a container has a limit; None where nothing says.
 
     Args:
         root: of the files that say it.
@@ -36,7 +36,7 @@ def _free_on_the_machine(root: Path) -> Iterator[int]:
 
 
 def _free_in_containers(root: Path) -> Iterator[int]:
-    """What the group of this process leaves, and each one above it. Not all that are named need be in sight."""
+    """Memory that the control groups of this process leave. Not all that are named need be in sight."""
     groups, mounted = [], root / "sys/fs/cgroup"
     with suppress(OSError):
         groups = (root / "proc/self/cgroup").read_text().splitlines()

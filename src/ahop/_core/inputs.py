@@ -34,21 +34,21 @@ def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
 
 
 def as_queries(
-    queries: RowsLike, like: Patterns, name: str = "queries", dimensions: Sequence[str] | None = None
+    queries: RowsLike, like: Patterns, name: str = "queries", columns: Sequence[str] | None = None
 ) -> Queries:
-    """The same of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
+    """Check queries of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
 
-    The columns of a frame are put into the order of `dimensions`, the names that the stored patterns have for them.
+    The columns of a frame are put into the order of `columns`, the names that the stored patterns have for them.
     """
-    check_named(name, queries, dimensions)
-    tensor = as_matrix(name, queries, dimensions)
+    check_named(name, queries, columns)
+    tensor = as_matrix(name, queries, columns)
     check_width(name, tensor.shape, like.shape[-1])
     return saturate(tensor, like.dtype).to(like.device)
 
 
-def as_query(query: Any, like: Patterns, dimensions: Sequence[str] | None = None) -> Queries:
+def as_query(query: Any, like: Patterns, columns: Sequence[str] | None = None) -> Queries:
     """One query as a matrix (1, d): a row of its own, a matrix or frame of one row, or a row of a frame."""
-    checked = as_queries(as_matrix_of_one(query), like, "query", dimensions)
+    checked = as_queries(as_matrix_of_one(query), like, "query", columns)
     check_single(len(checked))
     return checked
 
@@ -116,13 +116,13 @@ def same_kind(result: Tensor, given: RowsLike) -> Array:
     return result if isinstance(given, Tensor) else result.detach().cpu().numpy()
 
 
-def as_matrix(name: str, value: RowsLike, dimensions: Sequence[str] | None = None) -> Tensor:
+def as_matrix(name: str, value: RowsLike, columns: Sequence[str] | None = None) -> Tensor:
     """Rows of any kind as a float tensor with two axes; NaN where nothing was observed, and no infinity."""
     if isinstance(value, Tensor):
         tensor = _as_tensor(name, value)
     else:
         narrow = np.float64 if torch.get_default_dtype() == torch.float64 else np.float32
-        tensor = torch.as_tensor(read_rows(name, value, dimensions, narrow))
+        tensor = torch.as_tensor(read_rows(name, value, columns, narrow))
     if tensor.dtype not in (torch.float32, torch.float64):
         tensor = tensor.to(torch.get_default_dtype())
     check_axes(name, tensor.shape)
@@ -131,7 +131,7 @@ def as_matrix(name: str, value: RowsLike, dimensions: Sequence[str] | None = Non
 
 
 def _as_tensor(name: str, value: Array | Entries) -> Tensor:
-    """The same numbers in torch, and the same memory where torch can share it: not if it is read-only or reversed."""
+    """Convert to torch, sharing memory where torch can: not if it is read-only or reversed."""
     if not isinstance(value, Tensor):
         return torch.as_tensor(as_real(name, value))
     if value.dtype.is_complex:

@@ -29,7 +29,7 @@ def is_label(value: object) -> TypeGuard[Label]:
 
 
 def entries(name: str, values: Iterable[Any]) -> list[Any]:
-    """What a list, an array or a column of a frame holds, one entry for each row."""
+    """List the entries of a list, an array or a column of a frame, one for each row."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise InvalidTypeError(
             f"`{name}` must be a list, an array or a column of a frame; got {type(values).__name__}."
@@ -48,7 +48,7 @@ def as_labels(labels: Iterable[Any], count: int, name: str = "labels") -> NDArra
 
 
 def frozen(labels: list[Label] | NDArray[np.object_], count: int, name: str = "labels") -> NDArray[np.object_]:
-    """The same as an array that cannot be changed: copies of a memory share it."""
+    """Freeze labels into an array that cannot be changed: copies of a memory share it."""
     if len(labels) != count:
         raise ShapeError(f"`{name}` must be {count}, one for each pattern; got {len(labels)}.")
     found = np.empty(count, dtype=object)

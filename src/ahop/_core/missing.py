@@ -14,7 +14,7 @@ MOST_ROWS = 1 << 14
 
 
 def holds_nan(*tensors: Tensor) -> bool:
-    """Whether something was not observed; compiled code does not ask. A maximum shows it, and is as fast as memory."""
+    """True if something was not observed; compiled code does not ask. A maximum shows it, and is as fast as memory."""
     if torch.compiler.is_compiling():
         return False
     return any(each.numel() > 0 and bool(each.detach().amax().isnan()) for each in tensors)
@@ -60,7 +60,7 @@ def quantiles(values: Tensor, shares: Tensor) -> Tensor:
 
 
 def median_shift(patterns: Tensor, queries: Tensor) -> Tensor:
-    """What to take off queries for the medians of all dimensions to agree with those of the patterns, (d,).
+    """Shift of queries that makes the medians of all dimensions agree with those of the patterns, (d,).
 
     Of very many patterns, some are enough.
     """

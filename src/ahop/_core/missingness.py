@@ -49,16 +49,16 @@ class Missingness(Component):
         return level.masked_fill(torch.isnan(patterns), self.levels)
 
     def rates(self, patterns: Patterns) -> Tensor:
-        """How likely each dimension goes missing, (n, d)."""
+        """Probability that each dimension goes missing, (n, d)."""
         return torch.sigmoid(self._log_odds(patterns))
 
     def evidence_terms(self, patterns: Patterns) -> tuple[Tensor, Tensor]:
-        """What a gap and what a value say for each pattern, (n, d) each, against the rate of the dimension alone."""
+        """Log-likelihood ratios of a gap and of a value against the rate of the dimension, (n, d) each."""
         base, moved = self.base.to(patterns.dtype), self._log_odds(patterns)
         return logsigmoid(moved) - logsigmoid(base), logsigmoid(-moved) - logsigmoid(-base)
 
     def evidence_per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:
-        """What each dimension of a query says by being there or not, (b, n, d)."""
+        """Log-likelihood ratio of each dimension of a query by being there or not, (b, n, d)."""
         if not self.is_evidence:
             # torch's own function of shapes loads a whole algebra system first.
             shape = np.broadcast_shapes(queries.unsqueeze(-2).shape, patterns.unsqueeze(-3).shape)
@@ -78,7 +78,7 @@ class Missingness(Component):
         return empty.unsqueeze(-2) - (~gaps[..., columns]).to(moved) @ moved[..., columns, :]
 
     def _of_patterns(self, patterns: Patterns) -> tuple[Tensor, Tensor, Tensor]:
-        """How much more a gap says than a value, (d, n), and what queries say that have all or nothing, (n,)."""
+        """Log-likelihood ratio of a gap over a value, (d, n), and those of queries that have all or nothing, (n,)."""
         gap, value = self.evidence_terms(patterns)
         return (gap - value).mT.contiguous(), value.sum(-1), gap.sum(-1)
 

@@ -1,4 +1,4 @@
-"""What was observed on both sides of a pair of a query and a pattern."""
+"""Overlap of a query and a pattern: entries observed on both sides."""
 
 from torch import Tensor
 
@@ -22,10 +22,10 @@ def over_gaps(values: Tensor, patterns: Patterns) -> Tensor:
 
 
 def shared_dimensions(patterns: Patterns, queries: Queries) -> Tensor:
-    """How many dimensions were observed on both sides of each pair: (b, n), or (b, 1) if the patterns are complete."""
+    """Number of dimensions observed on both sides of each pair: (b, n), or (b, 1) if the patterns are complete."""
     return over_observed(observed(queries), patterns)
 
 
 def extrapolation(patterns: Patterns, queries: Queries) -> Tensor:
-    """What leads from the sum over the shared dimensions of a pair to all of them; where none is shared, any number."""
+    """Factor from the sum over the shared dimensions of a pair to all of them; where none is shared, any number."""
     return patterns.shape[-1] / shared_dimensions(patterns, queries).clamp_min(1)

@@ -17,16 +17,16 @@ ROWS_OF_NUMBERS = ("patterns", "queries", "copies", "values", "right")
 
 
 def read_rows(
-    name: str, value: Any, dimensions: Sequence[str] | None = None, narrow: DTypeLike = np.float32
+    name: str, value: Any, columns: Sequence[str] | None = None, narrow: DTypeLike = np.float32
 ) -> NDArray[Any]:
     """Read an array, a frame or a list of lists; NaN where nothing was observed.
 
     Args:
-        dimensions: the order of the columns of a frame.
+        columns: the order of the columns of a frame.
         narrow: dtype of a frame that has no column of double precision.
     """
     if is_frame(value):
-        value = numbers_of(value, name, dimensions, narrow)
+        value = numbers_of(value, name, columns, narrow)
     elif isinstance(value, list | tuple):
         value = _from_lists(name, value)
     if not isinstance(value, np.ndarray):
@@ -47,11 +47,11 @@ def as_real(name: str, value: Any) -> NDArray[Any]:
 
 
 def read_queries(
-    queries: Any, width: int, names: Sequence[str] | None = None, name: str = "queries"
+    queries: Any, width: int, columns: Sequence[str] | None = None, name: str = "queries"
 ) -> NDArray[np.float32]:
     """Queries (b, d) in single precision, for patterns of `width` dimensions with these names."""
-    check_named(name, queries, names)
-    rows = as_real(name, to_numpy(queries)) if is_tensor(queries) else read_rows(name, queries, names)
+    check_named(name, queries, columns)
+    rows = as_real(name, to_numpy(queries)) if is_tensor(queries) else read_rows(name, queries, columns)
     check_axes(name, rows.shape)
     check_finite_rows(name, not np.isinf(rows).any())
     check_width(name, rows.shape, width)
@@ -75,9 +75,9 @@ def check_single(count: int) -> None:
         raise ShapeError(f"`query` must be one row; got {count}. Explain one query at a time.")
 
 
-def check_named(name: str, rows: object, dimensions: Sequence[str] | None) -> None:
+def check_named(name: str, rows: object, columns: Sequence[str] | None) -> None:
     """Refuse names of columns where the stored patterns have none."""
-    if dimensions is None and names_of(rows, name) is not None:
+    if columns is None and names_of(rows, name) is not None:
         raise InvalidTypeError(
             f"`{name}` has names for its columns, and there are none here to put them in order by. Store a frame with "
             f"such names, or pass `{name}.to_numpy()` if the order is that of the stored patterns."

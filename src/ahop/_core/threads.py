@@ -1,4 +1,4 @@
-"""How many threads torch takes for the work of one thread of the program, and of no other."""
+"""Threads of torch for the work of one thread of the program, and of no other."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -54,7 +54,7 @@ def demo(
         "",
     )
     nearest = AssociativeMemory(building.values, EuclideanSimilarity(), labels=building.names)
-    nearest.dimensions = building.points
+    nearest.columns = building.points
     memory = fitting.fit(nearest, queries=log.values, similarity="auto", seed=seed, progress=talk.shows_bars)
     talk.say(*sentences(str(memory.report)), "")
     answer, plain = memory.recall(asked.values), nearest.recall(asked.values)

@@ -84,7 +84,7 @@ def fit(
         memory = learn(
             memory.patterns, labels=table.ids, **given, similarity=names, seed=seed, progress=talk.shows_bars
         )
-        memory.dimensions = table.dimensions
+        memory.columns = table.columns
     else:
         memory = learn(memory, **given, similarity=names, seed=seed, progress=talk.shows_bars)
     with written(output, force) as beside:
@@ -99,7 +99,7 @@ def memory_of(table: Table, talk: Talk) -> "AssociativeMemory":
     with talk.phase("loading torch"):
         from ahop.memory.memory import AssociativeMemory
     memory = AssociativeMemory(table.values, labels=table.ids)
-    memory.dimensions = table.dimensions
+    memory.columns = table.columns
     return memory
 
 
@@ -109,7 +109,7 @@ def sentences(text: str) -> list[str]:
 
 
 def _choose_like(sheet: Sheet, table: Table, roles: dict[str, str], talk: Talk) -> Table:
-    wanted = Wanted(roles=roles).aligned(table.dimensions, table.values.shape[1])
+    wanted = Wanted(roles=roles).aligned(table.columns, table.values.shape[1])
     return told_of(choose(sheet, wanted), sheet, talk)
 
 

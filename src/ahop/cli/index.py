@@ -54,14 +54,14 @@ def index(
         tables = [read_queries(path, learned, talk, Wanted.by(id, columns, ignore)) for path in patterns]
     with talk.phase("writing the store"):
         store = _create(output, learned, tables)
-    beside = f", with the columns {', '.join(store.columns)}" if store.columns else ""
+    beside = f", with the columns {', '.join(store.metadata_columns)}" if store.metadata_columns else ""
     talk.say(f"{len(store)} patterns of {store.dimensions} dimensions are in {output}{beside}.")
     talk.document(
         command="index",
         output=str(output),
         patterns=len(store),
         dimensions=store.dimensions,
-        columns=store.columns,
+        metadata=store.metadata_columns,
         version=store.version,
     )
 
@@ -74,8 +74,8 @@ def _create(output: Path, learned: Any, tables: list[Table]) -> Any:
         labels = None if learned.labels is None else {LABEL: [str(each) for each in learned.labels.tolist()]}
         return create_store(output, learned, metadata=labels)
     values = np.concatenate([table.values for table in tables])
-    memory = AssociativeMemory(values, learned.model)
-    memory.dimensions = learned.dimensions
+    memory = AssociativeMemory(values, model=learned.model)
+    memory.columns = learned.columns
     return create_store(output, memory, metadata=_metadata(tables))
 
 

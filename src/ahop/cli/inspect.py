@@ -40,7 +40,7 @@ def inspect(
 def _inspect_memory(path: Path, talk: Talk, png: Path | None, column: str | None, force: bool) -> None:
     memory = load_memory(path, talk)
     count, width = memory.patterns.shape
-    named = None if memory.dimensions is None else list(memory.dimensions)
+    named = None if memory.columns is None else list(memory.columns)
     labels = None if memory.labels is None else memory.labels.tolist()
     gaps = float(memory.patterns.isnan().double().mean())
     known = {"file": f"{path}, {path.stat().st_size:,} bytes", **_facts(memory, labels, named, gaps)}
@@ -101,7 +101,8 @@ def _inspect_store(path: Path, talk: Talk) -> None:
     known = {
         "store": str(path),
         "patterns": f"{len(store)} of {store.dimensions} dimensions",
-        "columns": told(store.columns) or "none",
+        "columns": "none, they are counted from 0" if store.columns is None else told(store.columns),
+        "metadata": told(store.metadata_columns) or "none",
         "version": f"{store.version}, of {len(versions)} that are kept",
     }
     learned = ["Nothing was learned yet."] if report is None else sentences(str(report))
@@ -115,6 +116,7 @@ def _inspect_store(path: Path, talk: Talk) -> None:
         patterns=len(store),
         dimensions=store.dimensions,
         columns=store.columns,
+        metadata=store.metadata_columns,
         version=store.version,
         versions=[
             {"number": each.number, "written": each.when.isoformat(), "patterns": each.rows} for each in versions

@@ -89,7 +89,7 @@ def _tables(left: Path, right: Path, wanted: Wanted, talk: Talk) -> tuple[Any, T
     """A memory of the left table that has learned nothing, and the right table with the same columns."""
     first, second = opened(left, wanted, talk), opened(right, wanted, talk)
     stored = told_of(narrowed(choose(first, wanted), [second]), first, talk)
-    aligned = wanted.aligned(stored.dimensions, stored.values.shape[1])
+    aligned = wanted.aligned(stored.columns, stored.values.shape[1])
     return memory_of(stored, talk), told_of(choose(second, aligned), second, talk)
 
 

@@ -1,6 +1,5 @@
 """Memories and stores by their path, and the queries that they are asked."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,7 @@ def labels_of(memory: "AssociativeMemory | Store") -> dict[int, object] | None:
 
     if isinstance(memory, AssociativeMemory):
         return None if memory.labels is None else dict(enumerate(memory.labels.tolist()))
-    if LABEL not in memory.columns:
+    if LABEL not in memory.metadata_columns:
         return None
     rows = memory.rows()
     return dict(zip(rows.ids.tolist(), rows.metadata[LABEL].tolist(), strict=True))
@@ -70,20 +69,10 @@ def _check_there(path: Path) -> None:
 
 def read_queries(path: Path, memory: "AssociativeMemory | Store", talk: Talk, wanted: Wanted) -> Table:
     """Queries in the order of the columns that the memory has."""
-    dimensions, count = shape_of(memory)
-    table = read_table(path, wanted.aligned(dimensions, count), talk)
-    if dimensions is None and table.has_names:
+    table = read_table(path, wanted.aligned(memory.columns, memory.dimensions), talk)
+    if memory.columns is None and table.has_names:
         talk.note(f"The columns of what is stored have no names: those of {path.name} are taken in their order.")
     return table
-
-
-def shape_of(memory: "AssociativeMemory | Store") -> tuple[Sequence[str] | None, int]:
-    """The names of the numbers in a row, if they have any, and how many there are."""
-    from ahop.memory.memory import AssociativeMemory
-
-    if isinstance(memory, AssociativeMemory):
-        return memory.dimensions, memory.patterns.shape[1]
-    return memory.names, memory.dimensions
 
 
 def read_pairs(

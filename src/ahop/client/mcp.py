@@ -56,7 +56,9 @@ def server(client: Client) -> "MCPServer[Any]":
     def health() -> dict[str, Any]:
         """Describe the collection: patterns, report of the fit, number of confirmed pairs."""
         facts = client.inspect()
-        return {name: facts[name] for name in ("name", "version", "patterns", "dimensions", "names", "pairs", "report")}
+        return {
+            name: facts[name] for name in ("name", "version", "patterns", "dimensions", "columns", "pairs", "report")
+        }
 
     for each in (recall, explain, confirm, health):
         made.tool()(each)

@@ -83,8 +83,8 @@ class Requests:
         with self._reading():
             self.rows, self.dimensions = int(facts["patterns"]), int(facts["dimensions"])
             self._limits, self._bytes = dict(facts["limits"]), dict(facts["bytes"])
-            names = facts["names"]
-            self.names: tuple[str, ...] | None = None if names is None else tuple(names)
+            names = facts["columns"]
+            self.columns: tuple[str, ...] | None = None if names is None else tuple(names)
 
     def _recall(
         self,
@@ -131,7 +131,7 @@ class Requests:
         """Explain the answer to one query, as `AssociativeMemory.explain` does; small bars come as one."""
         if against is not None:
             raise UnsupportedError("Over HTTP the rival is the second answer: leave `against` out, or ask a memory.")
-        row = read_queries(as_matrix_of_one(query), self.dimensions, self.names, "query")
+        row = read_queries(as_matrix_of_one(query), self.dimensions, self.columns, "query")
         check_single(len(row))
         body = {"queries": _numbers(row), "explain": True} | ({} if group is None else {"groups": [str(group)]})
         found = yield self._to("POST", "/recall", body)
@@ -213,7 +213,7 @@ class Requests:
         return Request(method, f"/collections/{quote(self.collection, safe='')}{path}", body)
 
     def _rows(self, given: Any, name: str = "queries") -> NDArray[np.float32]:
-        return read_queries(given, self.dimensions, self.names, name)
+        return read_queries(given, self.dimensions, self.columns, name)
 
     def _max_queries(self, k: int) -> int:
         """Queries in a request, so that neither it nor its answer is too large."""

@@ -129,7 +129,7 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
     def memory(self, patterns: Array) -> AssociativeMemory:
         """A memory of other patterns that expects the same corruption."""
         check_is_fitted(self)
-        return AssociativeMemory(patterns, self.memory_.model)
+        return AssociativeMemory(patterns, model=self.memory_.model)
 
     def _learn(self) -> Self:
         origins, places = self._distinct()

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import Tensor
+from typing_extensions import override
 
 from ahop._core.blocks import blocks
 from ahop._core.checks import check_choice, check_count
@@ -23,6 +24,7 @@ from ahop.estimators._validation import by_name, checked_rows, dense
 from ahop.fitting.fit import fit
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.recall import Recall, in_kind_of, joined, labels_at
+from ahop.memory.recaller import BaseRecaller
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
 from ahop.similarities.dot import DotSimilarity
@@ -41,7 +43,7 @@ PREFERENCE, ASKED = 4.0, 256
 LEAST_LEAD, MOST_LEAD = 1e-30, 1e30
 
 
-class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[Any], BaseEstimator):  # type: ignore[misc]
     r"""$p(\text{pattern} \mid \text{copy})$ over stored patterns: which of them, and how sure. NaN is "not observed".
 
     Like `sklearn.neighbors.NearestNeighbors`, but with a similarity that was learned, and probabilities.
@@ -136,16 +138,27 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
             ]
         return self._label(in_kind_of((), joined(parts)))
 
-    def recall(
-        self, queries: Any, k: int = 1, *, where: Any = None, groups: Any = None, same: Any = None
-    ) -> Recall[Any]:
-        """Recall stored patterns, as `AssociativeMemory.recall` does; labels are the ids.
+    @property
+    @override
+    def columns(self) -> tuple[str, ...] | None:
+        return self.memory_.columns
 
-        Args:
-            where: rows that may be answered, as flags or numbers.
-            same: which queries have their origin in common.
-        """
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self.memory_.dimensions
+
+    @override
+    def _like(self) -> Tensor:
         check_is_fitted(self)
+        return self.memory_.patterns
+
+    @override
+    def _recalled(self, queries: Tensor, k: int, where: Any, groups: Any) -> Recall[Tensor]:
+        return self._recalled_together(queries, k, where, groups, None)
+
+    @override
+    def _recalled_together(self, queries: Tensor, k: int, where: Any, groups: Any, same: Any) -> Recall[Tensor]:
         with threads(self.n_jobs):
             found = self.memory_.recall(queries, k, where=where, groups=groups, same=same)
         return self._label(found)

@@ -57,7 +57,7 @@ def adapt(
     seed: int = 0,
     progress: bool = True,
 ) -> AssociativeMemory:
-    """The same memory, following what happens to its queries now. Nobody has to say where these come from.
+    """Adapt a memory to the corruption of its present queries, without labels.
 
     Its present answers, each as sure as it is, are pairs to learn from, and what is learned makes better answers, in
     turn. Either each dimension is brought back to where it was, and what was learned before stays; or the similarity
@@ -79,7 +79,7 @@ def adapt(
     report, reference = memory.report, memory.model.reference
     if report is None or reference is None:
         raise UnsupportedError("`adapt` needs a memory that was fitted. Call `ahop.fit` first, with pairs or queries.")
-    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    asked = as_queries(queries, memory.patterns, columns=memory.columns)
     if len(asked) < LEAST_QUERIES:
         raise InvalidValueError(f"`queries` must be at least {LEAST_QUERIES}; got {len(asked)}. Give a longer log.")
     adapted, patterns = memory.copy(), memory.modulation(memory.patterns)
@@ -168,7 +168,7 @@ def _by_group(
 
 @dataclass(frozen=True)
 class _Judged:
-    """What one way to follow is worth on held-out queries.
+    """Value of one way to adapt, on held-out queries.
 
     Attributes:
         information: that halves of each have, (b,),
@@ -203,7 +203,7 @@ class _Log:
             self.ways[ANEW] = kind
 
     def followed(self) -> tuple[AdaptReport, Model | None]:
-        """What was found, and the model that follows these queries; None where that is no better than chance."""
+        """Find the model that follows these queries, and report it; None where that is no better than chance."""
         judged = {name: self._judged(name) for name in self.ways}
         way = max(judged, key=lambda name: _mean([each.information for each in judged[name]]))
         parts = judged[way]
@@ -273,7 +273,7 @@ class _Log:
         return detector.to(self.patterns.device)
 
     def _log_evidence(self, queries: Tensor, mixture: MixtureFit) -> Tensor:
-        """How likely each query is, whichever pattern it comes from, in logarithms (b,)."""
+        """Log-likelihood of each query under all patterns together, (b,)."""
         problem = OriginProblem(self.patterns, queries)
         return problem.log_odds(problem.shortlist(mixture)) + mixture.variant.log_background(queries).double()
 
@@ -292,7 +292,7 @@ def _aligned(similarity: Similarity, then: MixtureVariant, now: MixtureVariant) 
 
 
 def _kind(similarity: Similarity, report: Report) -> Learn | None:
-    """How this kind of similarity is learned from pairs; None for what is not learned by name."""
+    """Name of the fit for this kind of similarity; None for one that is not learned by name."""
     known = {each.name: each for each in CANDIDATES if not each.is_fixed}
     while isinstance(similarity, AlignedSimilarity):
         similarity = similarity.base

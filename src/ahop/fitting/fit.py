@@ -64,7 +64,7 @@ SIMILARITIES = ("auto", *(candidate.name for candidate in CANDIDATES))
 
 
 def fit(
-    memory: AssociativeMemory | RowsLike,
+    patterns: AssociativeMemory | RowsLike,
     *,
     pairs: Pairs | tuple[Entries, RowsLike] | None = None,
     queries: RowsLike | None = None,
@@ -78,10 +78,10 @@ def fit(
     seed: int = 0,
     progress: bool = True,
 ) -> AssociativeMemory:
-    """A memory that has learned how its queries get corrupted. The memory given is left as it was.
+    """Learn how queries get corrupted, and return a memory that knows it. A memory that is given is left as it was.
 
     Args:
-        memory: bare patterns (n, d), NaN where nothing was observed; or a memory, whose own similarity is fitted.
+        patterns: (n, d), NaN where nothing was observed; or a memory of them, whose own similarity is fitted.
         pairs: (origins, copies): row of the stored pattern, and what became of it. If the patterns have labels, origins
             are labels, also where labels are whole numbers; `ahop.Pairs(rows, copies)` are rows always.
         queries: (b, d) such as a log has them, whose origins nobody knows: what happens to copies is learned from these
@@ -117,10 +117,10 @@ def fit(
     Paper:
         Minimizes the discrepancy loss of Section 3.3; Figure 2 (b) [fig:main].
     """
-    bare = not isinstance(memory, AssociativeMemory)
-    if isinstance(memory, AssociativeMemory) and labels is not None:
+    bare = not isinstance(patterns, AssociativeMemory)
+    if isinstance(patterns, AssociativeMemory) and labels is not None:
         raise InvalidTypeError("`labels` are for bare patterns: a memory has its own. Build it with `labels=`.")
-    fitted = memory.copy() if isinstance(memory, AssociativeMemory) else AssociativeMemory(memory, labels=labels)
+    fitted = patterns.copy() if isinstance(patterns, AssociativeMemory) else AssociativeMemory(patterns, labels=labels)
     check_count("samples", samples)
     started = time.perf_counter()
     if similarity is not None or candidates or (bare and solver is None):
@@ -219,15 +219,15 @@ def _learn_repeats(
     """One pattern for each label; what happens to copies is learned, and checked, from rows that were left out."""
     assert memory.labels is not None
     rows = memory.patterns.cpu()
-    asked = None if queries is None else as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    asked = None if queries is None else as_queries(queries, memory.patterns, columns=memory.columns)
     named = None if groups is None else list(groups)
     later = None if named is None or asked is None or len(named) == len(rows) else named[len(rows) :]
     names, numbers = ([], torch.arange(len(rows))) if named is None else numbered(_of_rows(named, rows, later, asked))
     repeats = Repeats(rows, numbers_of_entries("labels", memory.labels, len(rows)), numbers)
     patterns, model, report = _taught(repeats, names, wanted, only_suitable, seed, progress)
     labels = list(dict.fromkeys(memory.labels.tolist()))
-    fitted = AssociativeMemory(patterns.to(memory.patterns), model.to(memory.patterns.device), labels=labels)
-    fitted.dimensions = memory.dimensions
+    fitted = AssociativeMemory(patterns.to(memory.patterns), model=model.to(memory.patterns.device), labels=labels)
+    fitted.columns = memory.columns
     fitted.model = fitted.model.replaced(
         report=report, reference=Reference.of(memory.patterns, named and named[: len(rows)])
     )
@@ -286,11 +286,11 @@ def _learn_unlabeled(
     seed: int,
     progress: bool,
 ) -> Report:
-    """What queries teach, made a probability by copies that are simulated, or by the labels if there are enough.
+    """Learn from queries, and calibrate on simulated copies, or on the labels if there are enough.
 
     Labels also say whether what queries teach is better than what the labels teach alone.
     """
-    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    asked = as_queries(queries, memory.patterns, columns=memory.columns)
     labels = 0 if labeled is None else len(labeled)
     names = None if groups is None else as_group_names(groups, labels + len(asked))[labels:]
     patterns = memory.modulation(memory.patterns)
@@ -369,7 +369,7 @@ def _calibrated(
 
 @torch.no_grad()
 def _is_better(choice: Choice, other: Choice, patterns: Tensor, pairs: Pairs) -> bool:
-    """Whether the origins of pairs are clearly likelier under the probabilities of one choice than under another's."""
+    """True if one choice makes the origins of pairs clearly likelier than another."""
     scores = choice.similarity(patterns, pairs.queries)
     mine, theirs = (
         -each.separation(scores).double().gather(-1, pairs.origins.unsqueeze(-1)).clamp_min(1e-12).log().squeeze(-1)

@@ -1,4 +1,4 @@
-"""Where the pairs of a fit come from."""
+"""Sources of the pairs of a fit."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -16,7 +16,7 @@ from ahop.variants.base import Pairs, Variant
 
 @runtime_checkable
 class Source(Protocol):
-    """What a solver asks for pairs."""
+    """Source of pairs for a solver."""
 
     def draw(self) -> Pairs: ...
 
@@ -72,7 +72,7 @@ def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Entries, RowsLike],
     if not isinstance(pairs, tuple | list) or len(pairs) != 2:
         raise InvalidTypeError(f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}.")
     origins, copies = pairs
-    queries = as_queries(copies, memory.patterns, "copies", memory.dimensions)
+    queries = as_queries(copies, memory.patterns, "copies", memory.columns)
     if not len(queries) and not may_be_empty:
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")
     if not has_rows and memory.labels is not None:

@@ -38,14 +38,14 @@ class Compared:
         patterns: (m, d) themselves, modulated.
         log_prior: (m,) how often each is the origin; None if all are alike.
         labels: what they are called.
-        dimensions: the names of the columns.
+        columns: the names of the columns.
     """
 
     rows: Tensor
     patterns: Tensor
     log_prior: Tensor | None
     labels: Sequence[object]
-    dimensions: Sequence[str]
+    columns: Sequence[str]
 
     @classmethod
     def of(
@@ -54,7 +54,7 @@ class Compared:
         patterns: Tensor,
         log_prior: Tensor | None = None,
         labels: Sequence[object] | None = None,
-        dimensions: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> "Compared":
         """With rows for labels and numbers for dimensions, where these have no names."""
         if min(rows.tolist()) < 0:
@@ -62,7 +62,7 @@ class Compared:
                 "One pattern has no rival to tell the answer from. A memory that was fitted can tell it from none: "
                 '`against="unknown"`.'
             )
-        names = dimensions or [f"dimension {place}" for place in range(patterns.shape[-1])]
+        names = columns or [f"dimension {place}" for place in range(patterns.shape[-1])]
         return cls(rows, patterns, log_prior, rows.tolist() if labels is None else labels, names)
 
     @classmethod
@@ -73,7 +73,7 @@ class Compared:
         stored: Tensor,
         log_prior: Tensor | None,
         labels: NDArray[np.object_] | None,
-        dimensions: Sequence[str] | None,
+        columns: Sequence[str] | None,
     ) -> "Compared":
         """The first answer and the rival that is asked for, among all stored patterns (n, d).
 
@@ -91,7 +91,7 @@ class Compared:
                 )
                 rows = torch.cat([rows, named.to(rows)])
         called = None if labels is None else labels[rows.cpu().numpy()].tolist()
-        return cls.of(rows, stored[rows], None if log_prior is None else log_prior[rows], called, dimensions)
+        return cls.of(rows, stored[rows], None if log_prior is None else log_prior[rows], called, columns)
 
 
 def is_unknown(against: object, labels: NDArray[np.object_] | None = None) -> bool:
@@ -156,7 +156,7 @@ def _of_similarity(compared: Compared, found: Contributions, query: Tensor, weig
     values = torch.cat([query, compared.patterns]).mT.tolist()
     bars = [
         Bar(name, size, _word(size, None if kept is None else kept[place], *of_dimension[:2]), *of_dimension)
-        for place, (name, size, of_dimension) in enumerate(zip(compared.dimensions, sizes, values, strict=True))
+        for place, (name, size, of_dimension) in enumerate(zip(compared.columns, sizes, values, strict=True))
     ]
     for name, scores in found.wholes.items():
         size = weight * float(_lead(scores[0].double()))

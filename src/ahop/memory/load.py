@@ -43,9 +43,9 @@ def load(path: str | os.PathLike[str], components: Sequence[type[Component]] = (
     labels = tensors.pop("labels", None)
     try:
         model = _model_of(manifest, known)
-        memory = AssociativeMemory(tensors["patterns"], model, log_prior=tensors.get("log_prior"))
+        memory = AssociativeMemory(tensors["patterns"], model=model, log_prior=tensors.get("log_prior"))
         memory.labels = None if labels is None else from_text(labels, len(memory))
-        memory.dimensions = as_names(manifest.get("dimensions"), memory.patterns.shape[1])
+        memory.columns = as_names(manifest.get("dimensions"), memory.patterns.shape[1])
         memory.load_state_dict(tensors, assign=True)
     except FAILURES as error:
         raise FileFormatError(f"`{path}` does not describe a memory that this release can build: {error}") from error

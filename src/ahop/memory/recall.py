@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ahop._core.arrays import Kind, is_tensor, to_kind_of, to_numpy
 from ahop._core.checks import check_kind
 from ahop._core.html import table
-from ahop.errors import UnsupportedError
+from ahop._core.optional import pandas
 from ahop.memory.decisions import Decisions, Policy, confidence_of, decide, q_values
 from ahop.memory.posteriors import Answers, ClassMass, PerStored, expected, mass_of
 
@@ -25,25 +25,11 @@ SHOWN = 10
 
 @runtime_checkable
 class Recaller(Protocol):
-    """Whatever recalls: a memory, an index, a store, a cluster, a client. What one cannot do, it refuses."""
+    """Anything with this method: a memory, an index, a store, a cluster, a client."""
 
     def recall(
         self, queries: Any, k: int = 1, *, where: Any = None, groups: Sequence[object] | None = None, same: Any = None
-    ) -> "Recall[Any]":
-        """The k stored patterns that each query most likely came from.
-
-        Args:
-            queries: (b, d), NaN where nothing was observed.
-            where: which patterns may be answered: columns and the values that they may have, or rows.
-            groups: where each query comes from, such as its device.
-            same: which queries have their origin in common.
-        """
-
-
-def refuse_same(same: object, mend: str) -> None:
-    """For those that see candidates of each query alone: evidence is added over all patterns, which a memory sees."""
-    if same is not None:
-        raise UnsupportedError(f"`same` adds what queries say about every pattern, and this sees a few only. {mend}")
+    ) -> "Recall[Any]": ...
 
 
 @dataclass(frozen=True)
@@ -136,6 +122,40 @@ class Recall(Generic[Kind]):
         posterior = np.where(indices >= 0, to_numpy(self.posterior), 0)
         unknown = None if self.unknown is None else to_numpy(self.unknown)
         return decide(check_kind("policy", policy, Policy), posterior, unknown, names)
+
+    def to_frame(self, policy: Policy | None = None) -> Any:
+        """Return a pandas frame with one row for each query and rank.
+
+        Its columns are `query` (a number from 0), `rank` (from 1), `pattern` (the stored one, -1 where there are no
+        more), `label` if there are labels, `probability`, `unknown` if the memory was fitted to tell, and `decision` if
+        there is a policy.
+
+        Args:
+            policy: of `ahop.policy`.
+
+        Example:
+            >>> from ahop import AssociativeMemory
+            >>> memory = AssociativeMemory([[0.0, 1.0], [1.0, 0.0]], labels=["hall", "yard"])
+            >>> memory.recall([[0.0, 1.0]], k=2).to_frame()[["query", "rank", "label"]]
+               query  rank label
+            0      0     1  hall
+            1      0     2  yard
+        """
+        indices = to_numpy(self.indices)
+        count, k = indices.shape
+        columns: dict[str, Any] = {
+            "query": np.arange(count).repeat(k),
+            "rank": np.tile(np.arange(1, k + 1), count),
+            "pattern": indices.reshape(-1),
+        }
+        if self.labels is not None:
+            columns["label"] = self.labels.reshape(-1)
+        columns["probability"] = to_numpy(self.posterior).reshape(-1)
+        if self.unknown is not None:
+            columns["unknown"] = to_numpy(self.unknown).repeat(k)
+        if policy is not None:
+            columns["decision"] = self.decide(policy).actions.repeat(k)
+        return pandas().DataFrame(columns)
 
     def _confidence(self) -> NDArray[Any]:
         return confidence_of(to_numpy(self.posterior), None if self.unknown is None else to_numpy(self.unknown))

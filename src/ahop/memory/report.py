@@ -85,32 +85,33 @@ class Corruption:
         return max(map(abs, self.shifts), default=0.0)
 
     def __str__(self) -> str:
-        return ("Copies are " if self.fits else "No simple form fits; the closest says that copies are ") + (
-            f"{self._shift()}, noise {self.noise:.2g}{self._gain()}, "
-            f"{100 * self.outlier_rate:.0f} % of the entries are outliers{self._missing()}.{self._wrong()}"
+        return ("Corruption: " if self.fits else "Corruption (no simple form fits; the closest): ") + (
+            f"{self._shift()}, noise {_short(self.noise)}{self._gain()}, "
+            f"{100 * self.outlier_rate:.0f} % outliers{self._missing()}.{self._wrong()}"
         )
 
     def _shift(self) -> str:
         if not self.shifted:
-            return "not shifted"
-        sign = ", up or down anew each time" if self.signs else ""
-        return f"shifted by up to {self.largest_shift:.2g} ({self.shifted} of {len(self.shifts)} dimensions{sign})"
+            return "no offset"
+        sign = ", sign drawn for each copy" if self.signs else ""
+        return f"offset up to {_short(self.largest_shift)} ({self.shifted} of {len(self.shifts)} columns{sign})"
 
     def _gain(self) -> str:
-        return "" if abs(self.gain - 1) < 0.02 else f", gain {self.gain:.2g}"
+        return "" if abs(self.gain - 1) < 0.02 else f", gain {_short(self.gain)}"
 
     def _missing(self) -> str:
         if not self.missing_rate:
             return ""
-        speak = (
-            "which says something about the origin"
-            if self.missing_is_informative
-            else "which says nothing about the origin"
-        )
-        return f", {100 * self.missing_rate:.0f} % are missing, {speak}"
+        how = "and more often for some patterns" if self.missing_is_informative else "at random"
+        return f", {100 * self.missing_rate:.0f} % missing {how}"
 
     def _wrong(self) -> str:
-        return f" {self.wrong_pairs} pairs look wrong and hardly count." if self.wrong_pairs else ""
+        return f" {self.wrong_pairs} pairs look mislabeled and hardly count." if self.wrong_pairs else ""
+
+
+def _short(value: float) -> str:
+    """Write two digits, and no exponent where people would write none."""
+    return f"{value:.0f}" if 100 <= abs(value) < 1e6 else f"{value:.2g}"
 
 
 def _bits(nats: float) -> str:
@@ -141,15 +142,11 @@ class AdaptReport:
 
     def __str__(self) -> str:
         if self.offset is not None:
-            return (
-                f"{self.queries} queries, no label was seen: {self.way}; their probabilities are those that known "
-                "groups had when each was left out."
-            )
-        end = f"adapted ({self.way})" if self.is_kept else "left as it was: that is no more than chance"
+            return f"{self.queries} unlabeled queries: {self.way}; calibrated on known groups, each left out in turn."
+        end = f"adapted ({self.way})" if self.is_kept else "unchanged, the gain is within chance"
         return (
-            f"{self.queries} queries, no label was seen: halves of held-out ones tell {_bits(self.information)} bits "
-            f"about which other half is theirs, {_bits(self.before)} before, and their log-likelihood rises by "
-            f"{self.rise:.2f}; {end}."
+            f"{self.queries} unlabeled queries: split-half check {_bits(self.information)} bits "
+            f"(before {_bits(self.before)}), log-likelihood {self.rise:+.2f} a query; {end}."
         )
 
 
@@ -220,15 +217,17 @@ class UnlabeledReport:
     is_checked: bool
 
     def __str__(self) -> str:
-        seen = f"beside {self.labels} labeled pairs" if self.labels else "no label was seen"
+        seen = f" and {self.labels} labeled pairs" if self.labels else ""
         if self.queries + self.labels < LEAST_QUERIES:
-            return f"{self.queries} queries, {seen}: too few to learn from, {LEAST_QUERIES} are the least."
-        beside = "" if self.plain is None else f", {_bits(self.plain)} under the plain metric"
-        unknown = f", about {100 * self.unknown:.0f} % of no stored pattern" if self.unknown > 0.005 else ""
-        return (
-            f"Learned from {self.queries} queries, {seen}{unknown}.\nHalves of held-out queries, asked alone, tell "
-            f"{_bits(self.information)} bits about which other half is theirs{beside}."
-        )
+            return f"{self.queries} unlabeled queries{seen} are too few to learn from; the least is {LEAST_QUERIES}."
+        unknown = f"; about {100 * self.unknown:.0f} % match no stored pattern" if self.unknown > 0.005 else ""
+        return f"Learned from {self.queries} unlabeled queries{seen}{unknown}."
+
+    @property
+    def split_half(self) -> str:
+        """Information that one half of a query gives about its other half, learned and plain, in words."""
+        beside = "" if self.plain is None else f" (plain metric {_bits(self.plain)})"
+        return f"Split-half check on held-out queries: {_bits(self.information)} bits{beside}."
 
 
 @dataclass(frozen=True)
@@ -261,8 +260,8 @@ class RepeatsReport:
     def __str__(self) -> str:
         how = f"each of {self.groups} groups" if self.groups else "rows"
         return (
-            f"Learned from {self.rows} rows of {self.labels} labels: with {how} left out in turn, "
-            f"{100 * self.right:.0f} % of {self.checked} rows found their label, and {100 * self.said:.0f} % was said."
+            f"Learned from {self.rows} rows of {self.labels} labels. Leaving out {how} in turn: top-1 accuracy "
+            f"{100 * self.right:.0f} % of {self.checked} rows, mean probability {100 * self.said:.0f} %."
         )
 
 
@@ -319,30 +318,37 @@ class FitReport:
     def _fitted(self) -> str:
         if self.unlabeled is not None:
             first = "" if self.unlabeled.is_checked else f"{UNCHECKED}\n"
-            return f"{first}{self.unlabeled}\n{self.corruption}\n{self._calibrated()}\n{self.seconds:.1f} s."
+            parts = [str(self.unlabeled), str(self.corruption), self._chosen_without_labels(), self._calibrated()]
+            return first + "\n".join([*parts, f"{self.seconds:.1f} s"])
         if self.corruption is None:
-            return f"Chosen: {self.chosen}, a fixed similarity, as {self.pairs} pairs are too few to learn from."
+            return f"Model: {self.chosen}, a fixed similarity: {self.pairs} pairs are too few to learn from."
         others = [
             f"{trial.name} {trial.log_loss:.2f} ({trial.accuracy:.2f})"
             for trial in self.trials
             if trial.name != self.chosen
         ]
-        beside = f"; alone: {', '.join(others)}" if others else ""
-        first = "" if self.accuracy is None else f"{100 * self.accuracy:.0f} % of held-out copies found their origin.\n"
+        beside = f"; others: {', '.join(others)}" if others else ""
+        first = "" if self.accuracy is None else f"Top-1 accuracy on held-out pairs: {100 * self.accuracy:.0f} %.\n"
         first = first if self.repeats is None else f"{self.repeats}\n"
-        groups = f"\n{self.groups} groups have a corruption of their own." if self.groups else ""
+        groups = f"\n{self.groups} groups have their own corruption." if self.groups else ""
         tie = f"\n{self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
         return (
-            f"{first}{self.corruption}\nChosen: {self.chosen}{self._worth()} "
-            f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups}\n{self.pairs} pairs, {self.seconds:.1f} s."
+            f"{first}{self.corruption}\nModel: {self.chosen}{self._worth()} "
+            f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups}\n{self.pairs} pairs, {self.seconds:.1f} s"
         )
+
+    def _chosen_without_labels(self) -> str:
+        seen = self.unlabeled
+        if seen is None or seen.queries + seen.labels < LEAST_QUERIES:
+            return f"Model: {self.chosen}."
+        return f"Model: {self.chosen}. {seen.split_half}"
 
     def _calibrated(self) -> str:
         is_checked = self.unlabeled is not None and self.unlabeled.is_checked
-        found = "" if self.accuracy is None else f", of which {100 * self.accuracy:.0f} % find their origin"
+        found = "" if self.accuracy is None else f"; top-1 accuracy there {100 * self.accuracy:.0f} %"
         if is_checked:
-            return f"Chosen: {self.chosen}; probabilities are calibrated on {self.pairs} labeled pairs{found}."
-        return f"Chosen: {self.chosen}; probabilities are calibrated on simulated copies{found}; no label checked this."
+            return f"Calibrated on {self.pairs} labeled pairs{found}."
+        return f"Calibrated on simulated copies, no labels used{found}."
 
     def _worth(self) -> str:
         if len(self.members) < 2:

@@ -1,4 +1,4 @@
-"""How patterns are changed before they are compared."""
+"""Modulations: changes of patterns before they are compared."""
 
 from ahop.modulations.base import Modulation
 from ahop.modulations.kernel import KernelModulation

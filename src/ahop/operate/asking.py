@@ -47,7 +47,7 @@ def ask(memory: Recaller, queries: RowsLike, k: int = 20, *, groups: Sequence[ob
 
 
 def _from_middle(rows: list[int]) -> list[int]:
-    """The same rows, those in the middle first."""
+    """Order rows from the middle outwards."""
     return [rows[place] for place in sorted(range(len(rows)), key=lambda place: abs(2 * place + 1 - len(rows)))]
 
 

@@ -1,4 +1,4 @@
-"""Which dimensions have moved? Deviations of queries from their answers, then and now, by permutations."""
+"""Drift of dimensions: deviations of queries from their answers, then and now, by permutation tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far one dimension is from what it was.
+    """Drift of one dimension.
 
     Attributes:
         name: of the dimension.
@@ -81,7 +81,7 @@ class Drift:
 
 @torch.no_grad()
 def drift_between(then: Seen, now: Seen, names: Sequence[str], rate: float) -> tuple[Drift, ...]:
-    """How far each dimension has moved, largest first.
+    """Drift of each dimension, largest first.
 
     If the queries of both sides come from one distribution, the smallest `p` is below a rate with at most that
     probability, however many dimensions there are and however they depend on each other: each difference is compared

@@ -115,12 +115,12 @@ class HeldOut:
         return self._policy(chosen, promise, "precision", precision)
 
     def errors_from(self, threshold: float) -> tuple[int, int]:
-        """How many answers that are accepted from this confidence on are wrong, and how many are accepted."""
+        """Count wrong and accepted answers from this confidence on."""
         accepted = self.accepted_from(threshold)
         return int((accepted & ~self.right).sum()), int(accepted.sum())
 
     def accepted_from(self, threshold: float) -> Tensor:
-        """Which answers are accepted from this confidence on, (m,)."""
+        """Mark the answers that are accepted from this confidence on, (m,)."""
         return self.is_open & (self.sure >= threshold)
 
     def by_false_accepts(self, rate: float) -> Policy:
@@ -176,7 +176,7 @@ class HeldOut:
 
 
 def _sure(answers: Recall[Any]) -> tuple[Tensor, Tensor]:
-    """The confidence of each first answer, and whether its query is not called unknown instead."""
+    """Confidence of each first answer, and whether its query is not called unknown instead."""
     sure = torch.as_tensor(answers.confidence)
     if answers.unknown is None:
         return sure, torch.ones_like(sure, dtype=torch.bool)
@@ -184,7 +184,7 @@ def _sure(answers: Recall[Any]) -> tuple[Tensor, Tensor]:
 
 
 def _is_origin(answers: Recall[Any], origins: Entries, are_rows: bool) -> Tensor:
-    """Which answers (b, k) are the origin."""
+    """Mark the answers (b, k) that are the origin."""
     wanted: NDArray[Any] = np.asarray(origins.cpu() if isinstance(origins, Tensor) else list(origins))
     given = answers.indices if are_rows or answers.labels is None else answers.labels
     found: NDArray[Any] = np.asarray(given.cpu() if isinstance(given, Tensor) else given)

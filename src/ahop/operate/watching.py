@@ -31,7 +31,7 @@ LEAST_TOLD = 0.1
 
 @dataclass(frozen=True)
 class WatchReport:
-    """What queries without labels show about a memory; `print` it.
+    """Findings about a memory from unlabeled queries; `print` it.
 
     Attributes:
         queries: how many there were.
@@ -66,7 +66,7 @@ class WatchReport:
 
     @property
     def alarm(self) -> bool:
-        """Whether any dimension has moved beyond chance."""
+        """True if any dimension has moved beyond chance."""
         return bool(self.moved)
 
     def rows(self) -> list[dict[str, object]]:
@@ -125,7 +125,7 @@ def watch(
     confidence: float = 0.95,
     false_alarms: float = 0.05,
 ) -> WatchReport:
-    """How many answers to unlabeled queries are right, how many come from no stored pattern, and what has moved.
+    """Estimate accuracy, the share of unknown queries, and drift from unlabeled queries.
 
     How many is told only where labels have checked the probabilities of the fit: it is the mean of the calibrated
     confidence then, for the share of unknown queries that these queries show. A dimension has moved if values beside
@@ -142,7 +142,7 @@ def watch(
         false_alarms: how often there may be an alarm if nothing has moved.
     """
     check_kind("memory", memory, AssociativeMemory)
-    asked = as_queries(queries, memory.patterns, dimensions=memory.dimensions)
+    asked = as_queries(queries, memory.patterns, columns=memory.columns)
     if not len(asked):
         raise InvalidValueError(
             "`queries` must hold at least one query; got none. Wait for some, or watch a longer log."
@@ -198,7 +198,7 @@ class _Watcher:
         self.then = None
         if reference is not None:
             self.then = _Answered.by(memory, reference.queries.to(memory.patterns), reference.groups)
-        self.names = memory.dimensions or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
+        self.names = memory.columns or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
         self.side = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * confidence, dtype=torch.float64)))
         self.pairs, self.calibration, self.is_checked = *_calibration(memory), memory.model.is_checked
         repeats = memory.report.repeats if isinstance(memory.report, FitReport) else None
@@ -248,11 +248,11 @@ class _Mixture:
 
     @property
     def is_told(self) -> bool:
-        """Whether the queries tell the share at all; whoever has set the rate to 0 or 1 has told it."""
+        """True if the unknown rate can be estimated from these queries; a rate of 0 or 1 was set by the caller."""
         return self.is_set or float((2 * self.unknown(0.5) - 1).square().mean()) >= LEAST_TOLD
 
     def unknown(self, share: float) -> Tensor:
-        """How likely each query comes from no stored pattern, if this share of all does."""
+        """Probability that each query is unknown, given this share of unknown ones."""
         return self.given if self.is_set else share * self.ratio / (1 - share + share * self.ratio)
 
     def share(self, side: float) -> Share:
@@ -271,7 +271,7 @@ class _Mixture:
 
 
 def _crossing(falling: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling function reaches zero; the end that is nearer to it, if it does not."""
+    """Find the zero of a falling function; the end that is nearer to it, if there is none."""
     if falling(low) <= 0:
         return low
     if falling(high) >= 0:
@@ -296,7 +296,7 @@ def _reference(
         raise InvalidTypeError(
             "`reference` needs `reference_groups` where `groups` are named: one for each of its rows."
         )
-    rows = as_queries(reference, memory.patterns, "reference", memory.dimensions)
+    rows = as_queries(reference, memory.patterns, "reference", memory.columns)
     if not len(rows):
         raise InvalidValueError(
             "`reference` must hold at least one query; got none. Leave it out for those of the fit."
@@ -305,7 +305,7 @@ def _reference(
 
 
 def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
-    """How many pairs probabilities were calibrated on, and that in words."""
+    """Number of pairs that probabilities were calibrated on, and that in words."""
     report: Any = memory.report
     if not isinstance(report, FitReport) or memory.detector is None:
         return None, "probabilities that were never calibrated on held-out pairs"

@@ -1,4 +1,4 @@
-"""How much a network holds: how many patterns, and how much damage to each."""
+"""Capacity of a network: how many patterns it holds, and how much damage to each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ WRONG_SIGNS = 0.05
 
 @dataclass(frozen=True)
 class Limit:
-    """Where a network stops being right often enough.
+    """Largest load under which a network is right often enough.
 
     Attributes:
         value: the largest number of patterns, or strength of the damage, at which it still was; zero if it never was.
@@ -49,7 +49,7 @@ def capacity(
     seed: int = 1,
     dynamics: Dynamics | None = None,
 ) -> Limit:
-    """How many of these patterns a network can store so that `target` of its answers are right.
+    """Number of these patterns that a network can store so that `target` of its answers are right.
 
     The number is doubled until accuracy falls below the target, then found by bisection to a part in sixteen.
 

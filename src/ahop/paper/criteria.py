@@ -1,4 +1,4 @@
-"""When is a retrieval right? The paper's criteria, and the ceiling no retrieval can pass."""
+"""The paper's criteria of a right retrieval, and the accuracy of Bayes' rule, which none can pass."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -43,7 +43,7 @@ class Weighing(Retriever, Protocol):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a memory did on pairs.
+    """Accuracies of a memory on pairs.
 
     Attributes:
         accuracy: share of the queries whose answer, a blend of patterns, is nearest to their origin, as the paper
@@ -60,7 +60,7 @@ class Evaluation:
 
     @property
     def standard_error(self) -> float:
-        """Of the accuracy, from the number of queries alone."""
+        """Standard error of the accuracy, from the number of queries alone."""
         return sqrt(self.accuracy * (1 - self.accuracy) / self.queries)
 
 
@@ -119,7 +119,7 @@ def evaluate(memory: Retriever, pairs: Pairs) -> Evaluation:
 
 
 def _answers(memory: Retriever, queries: Queries) -> tuple[Queries, Origins | None]:
-    """What is read out, and the pattern that weighs most."""
+    """Blended answer, and the pattern that weighs most."""
     if not isinstance(memory, Weighing):
         return memory.retrieve(queries), None
     read, first = [], []

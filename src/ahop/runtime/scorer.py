@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 class Scorer:
-    """What a memory has learned, and its patterns.
+    """Learned model and its patterns, read from a file.
 
     Args:
         path: of the file that `memory.export` wrote.
@@ -82,7 +82,7 @@ class Scorer:
 
 
 def unknown_of(scores: Array, detector: Part) -> float:
-    """How likely a query comes from no pattern, by what its scores show."""
+    """Probability that a query comes from no pattern, by its scores."""
     known, best = scores[scores > NOTHING / 2], scores.max()
     others = np.delete(scores, scores.argmax()) if len(scores) > 1 else scores
     lead = best - others.max() - np.log(np.exp(others - others.max()).mean())
@@ -192,7 +192,7 @@ def mixture(part: Part, x: Array) -> Array:
 
 
 def of_gaps(part: Part, seen: Array) -> Array | float:
-    """What it says that these dimensions were observed and the others were not."""
+    """Log-likelihood ratio of having observed these dimensions and not the others."""
     return 0.0 if part["silence"] is None else part["silence"] + part["presence"][seen].sum(0)
 
 

@@ -83,13 +83,13 @@ class Softmax(Separation):
 
 
 def _known(scores: Scores) -> Tensor:
-    """Which patterns have evidence for or against them; all, if none has."""
+    """Mark the patterns with evidence for or against them; all, if none has."""
     known = has_evidence(scores)
     return known | ~known.any(-1, keepdim=True)
 
 
 def has_evidence(scores: Scores) -> Tensor:
-    """Which patterns share anything with the query."""
+    """Mark the patterns that share anything with the query."""
     return scores > 0.5 * lowest(scores.dtype)
 
 

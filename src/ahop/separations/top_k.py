@@ -34,7 +34,7 @@ class TopK(Separation):
         return masses / masses.sum(-1, keepdim=True)
 
     def _places(self, scores: Scores) -> Tensor:
-        """Which scores are among the best, (b, n); those that tie for the last places have a share of them."""
+        """Mark the best scores, (b, n); those that tie for the last places have a share of them."""
         k = min(self.k, scores.shape[-1])
         last = scores.detach().topk(k, dim=-1).values[..., -1:]
         above, tied = scores > last, scores == last

@@ -1,4 +1,4 @@
-"""How close is a query to a stored pattern? Larger is closer, always."""
+"""Similarities of a query and a stored pattern. Larger is closer, always."""
 
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.additive import AdditiveSimilarity

@@ -103,7 +103,7 @@ class AdditiveSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def roughness(self) -> Tensor:
-        """How far each table bends from knot to knot, along either axis."""
+        """Bend of each table from knot to knot, along either axis."""
         across = torch.kron(_steps(self.query_knots), torch.eye(self.pattern_knots, dtype=torch.float64))
         along = torch.kron(torch.eye(self.query_knots, dtype=torch.float64), _steps(self.pattern_knots))
         of_tables = torch.kron(torch.eye(self.rank, dtype=torch.float64), torch.cat([across, along]))
@@ -115,7 +115,7 @@ class AdditiveSimilarity(DecomposableSimilarity, LinearSimilarity):
         return block_diagonal([torch.ones(1, size, dtype=torch.float64) for size in (self.tables.numel(), 1)])
 
     def _profiles(self, queries: Queries) -> Tensor:
-        """What each knot of a stored value would add, (b, d, knots)."""
+        """Addend of each knot of a stored value, (b, d, knots)."""
         tables = torch.einsum("dr,rqp->dqp", self.mixing.to(queries.dtype), self.tables.to(queries.dtype))
         return torch.einsum("...dq,dqp->...dp", hats(self.query_places, queries), tables)
 

@@ -61,7 +61,7 @@ class AlignedSimilarity(WrappedSimilarity):
 
     @override
     def with_base(self, base: Similarity) -> "AlignedSimilarity":
-        """The same around another base; itself if that is its own."""
+        """Wrap another base; itself if that is its own."""
         if base is self.base:
             return self
         other = AlignedSimilarity(base, self.dimensions)

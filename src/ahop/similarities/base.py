@@ -43,7 +43,7 @@ class Similarity(Component, ABC):
     def forward(self, patterns: Patterns, queries: Queries) -> Scores: ...
 
     def reads_gaps(self, patterns: Patterns, queries: Queries) -> bool:
-        """Whether `forward` itself knows what to make of NaN in this data."""
+        """True if `forward` itself handles NaN in this data."""
         return self.missing_is_evidence
 
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
@@ -67,12 +67,12 @@ class Similarity(Component, ABC):
         return scores
 
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
-        """What makes each score: dimensions, where these are added up, and what only the whole vector says."""
+        """Contributions to each score: of dimensions, where these are added up, and of the whole vector."""
         return Contributions.of_whole(type(self).__name__, self(patterns, queries), patterns.shape[-1])
 
     @property
     def worst_count(self) -> int:
-        """How many worst scores `with_worst` takes; zero where no score depends on the other patterns."""
+        """Number of worst scores that `with_worst` takes; zero where no score depends on the other patterns."""
         return 0
 
     def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
@@ -83,7 +83,7 @@ class Similarity(Component, ABC):
         return queries.new_empty(len(queries), 0)
 
     def with_worst(self, worst: Tensor) -> "Similarity":
-        """The same for the very queries whose worst scores (b, m) these are: no score depends on other patterns now."""
+        """Fix the worst scores (b, m) of these very queries: no score depends on other patterns then."""
         return self
 
     def rows(self, indices: Indices | slice) -> "Similarity":
@@ -128,7 +128,7 @@ class DecomposableSimilarity(Similarity):
         """The addends (b, n, d) of complete data, in a new tensor that the caller may overwrite."""
 
     def addends(self, patterns: Patterns, queries: Queries) -> PerDimension:
-        """The same for data with NaN in it: each gap holds the mean of what was observed of its pair, zero if none."""
+        """Addends for data with NaN in it: each gap holds the mean of what was observed of its pair, zero if none."""
         if self.missing_is_evidence or not holds_nan(patterns, queries):
             return self.per_dimension(patterns, queries)
         mask = observed(queries).unsqueeze(-2) * observed(patterns).unsqueeze(-3)
@@ -162,7 +162,7 @@ class LinearSimilarity(Similarity):
 
     @abstractmethod
     def features(self, patterns: Patterns, queries: Queries) -> Features:
-        """What the coefficients weigh, (b, n, p). No gradient flows to the data."""
+        """Features that the coefficients weigh, (b, n, p). No gradient flows to the data."""
 
     @property
     @abstractmethod

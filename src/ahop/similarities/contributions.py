@@ -10,7 +10,7 @@ from ahop._core.typing import PerDimension, Scores
 
 @dataclass(frozen=True)
 class Contributions:
-    """What makes a score: their sum is the score itself.
+    """Contributions to a score: their sum is the score itself.
 
     Attributes:
         dimensions: (b, n, d) what each dimension adds.
@@ -24,7 +24,7 @@ class Contributions:
 
     @classmethod
     def of_whole(cls, name: str, scores: Scores, dimensions: int) -> "Contributions":
-        """Of a similarity that is no sum over dimensions."""
+        """Contribution of a similarity that is no sum over dimensions."""
         return cls(scores.new_zeros(*scores.shape, dimensions), {name: scores})
 
     @property

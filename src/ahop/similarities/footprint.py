@@ -124,7 +124,7 @@ def weighed_by_rank(
 
 
 def by_rank(base: DecomposableSimilarity, rank_weights: Tensor, patterns: Patterns, queries: Queries) -> PerDimension:
-    """What each dimension adds, (b, n, d): its similarity times the weight (d,) or (n, d) of the rank that it has."""
+    """Addend of each dimension, (b, n, d): its similarity times the weight (d,) or (n, d) of the rank that it has."""
     values = base.addends(patterns, queries)
     ranks = values.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
     return values * rank_weights.to(values).expand_as(values).gather(-1, ranks)

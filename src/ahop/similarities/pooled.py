@@ -58,7 +58,7 @@ class PooledSimilarity(Similarity):
 
     @override
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
-        """Of all members together. One that lacks evidence for a pair is told as a whole, by what it counts there."""
+        """Contributions of all members. A member without evidence for a pair contributes a constant."""
         found = Contributions(patterns.new_zeros(len(queries), *patterns.shape), {})
         for place, (name, weight, member) in enumerate(zip(self.names, self.weights, self.parts(), strict=True)):
             scores = member(patterns, queries)
@@ -87,7 +87,7 @@ class PooledSimilarity(Similarity):
 
     @override
     def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
-        """Of each member. A pool among them has nothing missing once its own members have their worst scores."""
+        """Worst scores of each member. A pool among them has nothing missing once its own members have theirs."""
         return torch.cat(
             [
                 member.worst_scores(patterns, queries) if member.worst_count else worst_known(member(patterns, queries))
@@ -119,7 +119,7 @@ class PooledSimilarity(Similarity):
         return self.with_members([member.grown(count) for member in self.parts()])
 
     def with_members(self, members: list[Similarity]) -> "PooledSimilarity":
-        """The same weights and names for other members; itself if they are its own."""
+        """Replace the members, with the same weights and names; itself if they are its own."""
         if all(new is old for new, old in zip(members, self.parts(), strict=True)):
             return self
         other = PooledSimilarity(members, self.names)

@@ -54,5 +54,5 @@ class TransformedSimilarity(WrappedSimilarity):
 
     @override
     def with_base(self, base: Similarity) -> "TransformedSimilarity":
-        """The same around another base; itself if that is its own."""
+        """Wrap another base; itself if that is its own."""
         return self if base is self.base else TransformedSimilarity(base, self.transform)

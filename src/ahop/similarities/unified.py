@@ -86,7 +86,7 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def roughness(self) -> Tensor:
-        """How far each precision is from their mean, and each slope from zero."""
+        """Distance of each precision from their mean, and of each slope from zero."""
         deviation = torch.eye(self.dimensions, dtype=torch.float64) - 1 / self.dimensions
         return block_diagonal([deviation, torch.eye(self.dimensions, dtype=torch.float64)])
 

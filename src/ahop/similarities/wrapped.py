@@ -20,7 +20,7 @@ class WrappedSimilarity(Similarity):
 
     @abstractmethod
     def with_base(self, base: Similarity) -> "WrappedSimilarity":
-        """The same around another base; itself if that is its own."""
+        """Wrap another base; itself if that is its own."""
 
     @property
     @override

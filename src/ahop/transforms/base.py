@@ -20,7 +20,7 @@ class Transform(Component, ABC):
     def forward(self, rows: Tensor) -> Tensor: ...
 
     def dimensions_out(self, dimensions: int) -> int:
-        """How many dimensions a row of so many has behind the transform."""
+        """Number of dimensions of a transformed row, given that of the row."""
         return dimensions
 
     def __call__(self, rows: Tensor) -> Tensor:

@@ -58,7 +58,7 @@ def check_missing(missing: float | None) -> float | None:
 
 
 def share_of_range(rows: Tensor, low: float, high: float) -> Tensor:
-    """How far up from low to high each value is, 0 below; gaps stay."""
+    """Position of each value between low and high, 0 below; gaps stay."""
     return ((rows - low) / (high - low)).clamp_min(0)
 
 

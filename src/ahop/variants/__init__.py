@@ -1,4 +1,4 @@
-"""How queries are born from stored patterns."""
+"""Variants: distributions of queries around stored patterns."""
 
 from ahop.variants.base import FactorizedVariant, Pairs, Variant
 from ahop.variants.biased import BiasedVariant

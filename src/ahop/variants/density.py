@@ -62,7 +62,7 @@ class StepDensity(Component):
         self.fit_counts(torch.bincount(step, weights.flatten().double(), minlength=self.steps))
 
     def fit_counts(self, counts: Tensor, least_width: float = 0.0) -> None:
-        """The same from what fell on each step, (steps,); none narrower than the least width.
+        """Fit the density to counts on each step, (steps,); none narrower than the least width.
 
         Values that lie on a grid, such as whole numbers, would else fall on some steps and never on those between.
         """

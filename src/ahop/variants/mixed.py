@@ -26,7 +26,7 @@ class MixedVariant(Variant):
         mask: share of the dimensions that is redrawn.
         noise: what the paper calls $d_\text{noise}$. Its text says variance, its figures need a standard deviation.
         bias: size of the shift of every dimension.
-        reading: whether `noise` is a "std" (reproduces the paper) or a "variance" (its words).
+        reading: "std" if `noise` is a standard deviation, "variance" if it is a variance, as the paper's text says.
         signs: of the bias. "constant" draws them once for the distribution, as the definition of biased variants
             says; "per_query" draws them anew for every query, as the paper's generator does.
         seed: of the constant signs.
@@ -74,7 +74,7 @@ class MixedVariant(Variant):
         return self.noise if self.reading == "std" else self.noise**0.5
 
     def redrawn(self, dimensions: int) -> int:
-        """How many of the dimensions the mask takes."""
+        """Number of dimensions that the mask takes."""
         return floor(dimensions * self.mask + 1e-9)  # 100 * 0.57 is 56.99..., and 57 is meant
 
     def constant_bias(self, dimensions: int) -> Vector:

@@ -75,7 +75,7 @@ class MixtureVariant(FactorizedVariant):
 
     @property
     def shift(self) -> Tensor:
-        """What all copies share: the bias, unless its sign is drawn anew for each."""
+        """Shift that all copies share: the bias, unless its sign is drawn anew for each."""
         return torch.zeros_like(self.bias) if self.signs else self.bias
 
     @override
@@ -141,7 +141,7 @@ class MixtureVariant(FactorizedVariant):
         return self.evidence_and_kept(patterns, queries)[0]
 
     def evidence_and_kept(self, patterns: Patterns, queries: Queries) -> tuple[PerDimension, Tensor]:
-        """What each dimension says for a pattern, and whether it was rather kept than an outlier; both (b, n, d)."""
+        """Log-likelihood ratio of each dimension, and whether it was kept rather than an outlier; both (b, n, d)."""
         asked, sharpness, alone = self._of_queries(queries)
         stored, seen = self._of_patterns(patterns)
         deviation = asked.unsqueeze(-2) - stored.unsqueeze(-3)
@@ -188,7 +188,7 @@ class MixtureVariant(FactorizedVariant):
         return (self.bias / self.std).to(dtype)
 
     def _shifts(self, dtype: torch.dtype) -> Tensor:
-        """Where matches may be beside the place asked for, (s, d)."""
+        """Places of matches beside the place asked for, (s, d)."""
         shift = self._shift_in_stds(dtype)
         return torch.stack([shift, -shift] if self.signs else [torch.zeros_like(shift)])
 
@@ -218,7 +218,7 @@ class MixtureVariant(FactorizedVariant):
         return outliers, torch.logaddexp(kept, outliers)
 
     def _log_bumps(self, values: Tensor) -> Tensor:
-        """Of the sum over the population's quantiles, each as wide as the gap to its neighbors."""
+        """Logarithm of the sum over the population's quantiles, each as wide as the gap to its neighbors."""
         places, stds = self._population(values.dtype)
         bias = self.bias.to(values.dtype)
         total = torch.full_like(values, -torch.inf)
@@ -229,7 +229,7 @@ class MixtureVariant(FactorizedVariant):
         return total
 
     def _population(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Where the bump of each quantile is but for the bias, and how wide it is, (d, POPULATION) each."""
+        """Center of each quantile's bump without the bias, and its width, (d, POPULATION) each."""
         places = self.gain.to(dtype).unsqueeze(-1) * self.population.to(dtype)
         reach = torch.nn.functional.pad(places, (1, 1), mode="replicate")
         gaps = (reach[:, 2:] - reach[:, :-2]) / 2
@@ -237,7 +237,7 @@ class MixtureVariant(FactorizedVariant):
 
 
 def _is_within(bump: Tensor) -> Tensor:
-    """Whether an entry is no farther off than noise may go, by the logarithm of its bump."""
+    """True if an entry is no farther off than noise may go, by the logarithm of its bump."""
     return bump > -0.5 * KEPT_WITHIN**2 - log(2)
 
 

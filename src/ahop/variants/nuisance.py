@@ -1,4 +1,4 @@
-"""What instruments do to spectra: an offset, a slope, a gain and a few shared directions, beside noise."""
+"""Nuisance of instruments: an offset, a slope, a gain and a few shared directions, beside noise."""
 
 from math import log, pi
 from typing import final

@@ -13,7 +13,7 @@ from ahop._core.typing import Scores
 
 
 def serves(patterns: Tensor, queries: Tensor) -> bool:
-    """Whether there is a kernel for this data on this machine. What is written for ONNX runs on others, without it."""
+    """True if there is a kernel for this data on this machine. Graphs for ONNX run elsewhere, without it."""
     if torch.compiler.is_compiling() and torch.onnx.is_in_onnx_export():
         return False
     return fits(patterns, queries) and patterns.device.type == "cpu" and compiled() is not None
@@ -142,5 +142,5 @@ def _call(
 
 
 def _grouped(tensor: Tensor, axes: int) -> Tensor:
-    """The same numbers with an axis of groups in front, of one where there is none."""
+    """Add an axis of groups in front, of one where there is none."""
     return tensor if tensor.ndim == axes else tensor.unsqueeze(0)

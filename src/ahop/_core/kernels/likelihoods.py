@@ -15,7 +15,7 @@ REGISTER_KNOTS = 16
 
 
 def serves_mixture(patterns: Tensor, worth: Tensor) -> bool:
-    """Whether the kernel can take these; not where a match is worth more than it can say."""
+    """True if the kernel can take these; not where a match is worth more than it can say."""
     return _serves(patterns, worth) and (worth.numel() == 0 or float(worth.max()) < LARGEST_WORTH)
 
 
@@ -63,7 +63,7 @@ def mixture_scores(
 def paired_mixture_scores(
     patterns: Tensor, rows: Tensor, asked: Tensor, worth: Tensor, alone: Tensor, slopes: Tensor, shifts: Tensor
 ) -> Scores:
-    """The same of each query with rows (b, c) of its own, which are read where they stand."""
+    """Score each query against rows (b, c) of its own, which are read where they stand."""
     kernels = compiled()
     assert kernels is not None
     scores = patterns.new_empty(rows.shape)

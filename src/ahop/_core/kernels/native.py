@@ -34,17 +34,17 @@ def compiled() -> ModuleType | None:
 
 
 def fits(patterns: Tensor, queries: Tensor) -> bool:
-    """Whether kernels serve numbers of this kind and so many dimensions."""
+    """True if kernels serve numbers of this kind and number of dimensions."""
     return patterns.dtype in DTYPES and patterns.dtype == queries.dtype and 0 < patterns.shape[-1] <= MOST_DIMENSIONS
 
 
 def arrays(*tensors: Tensor) -> tuple[NDArray[Any], ...]:
-    """The same memory as numpy sees it, which is handed to a kernel in a third of the time."""
+    """View as numpy, which is handed to a kernel in a third of the time."""
     return tuple(each.detach().numpy() for each in tensors)
 
 
 def threads_for(work: int) -> int:
-    """How many threads so many numbers are worth."""
+    """Number of threads for this amount of numbers."""
     return torch.get_num_threads() if work >= LEAST_SHARED_WORK else 1
 
 

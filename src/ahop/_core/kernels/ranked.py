@@ -70,7 +70,7 @@ class _RankedScores(torch.autograd.Function):
 
 
 def _needs_gradient(rule: PerDimensionRule, patterns: Tensor, queries: Tensor) -> bool:
-    """Whether gradients flow into the values, to the data or to parameters of the rule: an empty block tells."""
+    """True if gradients flow into the values, to the data or to parameters of the rule: an empty block tells."""
     return rule(patterns[:0], queries[:0]).requires_grad
 
 

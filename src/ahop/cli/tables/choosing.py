@@ -31,7 +31,7 @@ class Wanted:
         roles: columns that mean something else, by what they mean.
         columns: names or wildcards of the columns of numbers; all if empty.
         ignore: names or wildcards of columns that are none.
-        dimensions: names of the numbers that the memory has; None if it has none.
+        known: names of the columns that the memory has; None if it has none.
         count: how many numbers the memory has in a row; None if there is no memory yet.
     """
 
@@ -39,7 +39,7 @@ class Wanted:
     roles: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
     ignore: Sequence[str] = ()
-    dimensions: Sequence[str] | None = None
+    known: Sequence[str] | None = None
     count: int | None = None
 
     @classmethod
@@ -50,9 +50,9 @@ class Wanted:
         given = {role: name for role, name in roles.items() if name is not None}
         return cls(id, given, _split_names(columns), _split_names(ignore))
 
-    def aligned(self, dimensions: Sequence[str] | None, count: int) -> "Wanted":
+    def aligned(self, columns: Sequence[str] | None, count: int) -> "Wanted":
         """The same for rows that a memory of such patterns is asked."""
-        return replace(self, dimensions=dimensions, count=count)
+        return replace(self, known=columns, count=count)
 
 
 def opened(path: Path, wanted: Wanted, talk: Talk) -> Sheet:
@@ -85,30 +85,30 @@ def choose(sheet: Sheet, wanted: Wanted) -> Table:
     others = [each for each in sheet.columns.values() if each.name not in (*used, id_column, *ignored)]
     numbers = [each for each in others if _is_taken(each, sheet, wanted, ignored)]
     if wanted.count is None:
-        dimensions = tuple(each.name for each in numbers) if sheet.has_names else None
+        columns = tuple(each.name for each in numbers) if sheet.has_names else None
         values = _matrix(sheet, numbers)
     else:
-        dimensions, values = _in_order(sheet, numbers, wanted, wanted.count)
+        columns, values = _in_order(sheet, numbers, wanted, wanted.count)
     words = {each.name: list(each.words) for each in others if each.numbers is None and each.words is not None}
-    return Table(sheet.path, values, dimensions, sheet.has_names, ids, id_column, roles, ignored, words)
+    return Table(sheet.path, values, columns, sheet.has_names, ids, id_column, roles, ignored, words)
 
 
 def narrowed(table: Table, others: Sequence[Sheet]) -> Table:
     """The same table without the columns of numbers that no other sheet has."""
-    if table.dimensions is None or not others or not all(sheet.has_names for sheet in others):
+    if table.columns is None or not others or not all(sheet.has_names for sheet in others):
         return table
     shared = {name for sheet in others for name in sheet.columns}
-    kept = [place for place, name in enumerate(table.dimensions) if name in shared]
+    kept = [place for place, name in enumerate(table.columns) if name in shared]
     if not kept:
         raise RequestError(
-            f"`{table.path}` and `{others[0].path}` share no column: {told(table.dimensions)}; and "
+            f"`{table.path}` and `{others[0].path}` share no column: {told(table.columns)}; and "
             f"{told(list(others[0].columns))}."
         )
-    left_out = {name: SHARED for name in table.dimensions if name not in shared}
+    left_out = {name: SHARED for name in table.columns if name not in shared}
     return replace(
         table,
         values=table.values[:, kept],
-        dimensions=tuple(table.dimensions[place] for place in kept),
+        columns=tuple(table.columns[place] for place in kept),
         ignored={**table.ignored, **left_out},
     )
 
@@ -116,7 +116,7 @@ def narrowed(table: Table, others: Sequence[Sheet]) -> Table:
 def _id_column(sheet: Sheet, wanted: Wanted, used: set[str], ignored: dict[str, str]) -> str | None:
     if wanted.id is not None:
         return _column(sheet, wanted.id, "--id").name
-    known = set(wanted.dimensions or ())
+    known = set(wanted.known or ())
     free = [each for each in sheet.columns.values() if each.name not in used and each.name not in known]
     named = [each for each in free if each.name.lower() in NAMES_OF_IDS and not _is_place(each, sheet)]
     for column in [*named, *(each for each in free if each.numbers is None)]:
@@ -136,12 +136,12 @@ def _is_taken(column: Column, sheet: Sheet, wanted: Wanted, ignored: dict[str, s
         why = "as asked"
     elif wanted.columns and not is_asked:
         why = "not among --columns"
-    elif wanted.dimensions is not None and sheet.has_names and name not in wanted.dimensions:
+    elif wanted.known is not None and sheet.has_names and name not in wanted.known:
         why = UNKNOWN
     elif not sheet.has_names and not _is_place(column, sheet):
         why = "it stands beside the rows"
     elif column.numbers is None:
-        if is_asked or (wanted.dimensions is not None and name in wanted.dimensions):
+        if is_asked or (wanted.known is not None and name in wanted.known):
             raise RequestError(f"`{sheet.path}`: the column {name!r} must hold numbers; it holds {column.kind}.")
         why = column.kind
     elif wanted.count is None and bool(np.isnan(column.numbers).all()):
@@ -155,21 +155,21 @@ def _in_order(
     sheet: Sheet, numbers: Sequence[Column], wanted: Wanted, count: int
 ) -> tuple[tuple[str, ...] | None, NDArray[Any]]:
     """The numbers as the memory has them: by name where both have names, else in the order of the file."""
-    dimensions = None if wanted.dimensions is None else tuple(wanted.dimensions)
-    if dimensions is not None and sheet.has_names:
+    columns = None if wanted.known is None else tuple(wanted.known)
+    if columns is not None and sheet.has_names:
         by_name = {each.name: each for each in numbers}
         if not by_name:
             raise RequestError(
-                f"`{sheet.path}` has none of the columns that the memory knows: {told(dimensions)}. It has "
+                f"`{sheet.path}` has none of the columns that the memory knows: {told(columns)}. It has "
                 f"{told(list(sheet.columns))}."
             )
-        return dimensions, _matrix(sheet, [by_name.get(name) for name in dimensions])
+        return columns, _matrix(sheet, [by_name.get(name) for name in columns])
     if len(numbers) != count:
         raise RequestError(
             f"`{sheet.path}` must have {count} columns of numbers, as the memory has; it has {len(numbers)}. "
             "`--columns` and `--ignore` choose among them."
         )
-    return dimensions, _matrix(sheet, numbers)
+    return columns, _matrix(sheet, numbers)
 
 
 def _matrix(sheet: Sheet, columns: Sequence[Column | None]) -> NDArray[Any]:

@@ -32,7 +32,7 @@ class Table:
 
     path: Path
     values: NDArray[Any]
-    dimensions: tuple[str, ...] | None
+    columns: tuple[str, ...] | None
     has_names: bool
     ids: list[Name] | None = None
     id_column: str | None = None
@@ -68,9 +68,9 @@ class Table:
 
     def _numbers(self) -> str:
         count = self.values.shape[1]
-        if self.dimensions is None:
+        if self.columns is None:
             return f"{count} columns of numbers{'' if self.has_names else ' without names'}"
-        ends = self.dimensions if count < 3 else (self.dimensions[0], "...", self.dimensions[-1])
+        ends = self.columns if count < 3 else (self.columns[0], "...", self.columns[-1])
         return f"{count} columns of numbers ({', '.join(ends)})"
 
 

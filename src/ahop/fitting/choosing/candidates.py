@@ -149,7 +149,7 @@ def _behind(transform: Transform, learn: Callable[[TrainingSet], Similarity]) ->
 def _strengths(
     base: Callable[[], Similarity], exponent: float = 1.0, missing: float | None = 0.0
 ) -> Callable[[TrainingSet], Similarity]:
-    """Of strengths above the least one, once the common offset is off; what is missing was not heard at all."""
+    """Compare strengths above the least one, without the common offset; a gap was not heard at all."""
 
     def learn(training: TrainingSet) -> Similarity:
         values = torch.cat([training.patterns.flatten(), training.copies.flatten()])
@@ -165,7 +165,7 @@ def _strengths(
 
 
 def _offset(training: TrainingSet) -> float:
-    """What copies differ by from their originals: one number for all dimensions, which few pairs tell well."""
+    """Estimate the offset of copies from their originals: one number for all dimensions, which few pairs tell well."""
     difference = (training.copies - training.originals)[training.trusted > 0.5 * training.trusted.max()]
     return float(difference.nanmedian().nan_to_num(0)) if difference.numel() else 0.0
 

@@ -29,7 +29,7 @@ def numbered(names: Sequence[str]) -> tuple[list[str], Tensor]:
 
 
 def alignment_helps(training: TrainingSet, candidate: Candidate) -> bool:
-    """Whether held-out copies are found better once the offset and the gain of their group are off."""
+    """Test whether taking off the offset and the gain of each group improves held-out retrieval."""
     if training.groups is None or training.alignment is None or not training.alignment.is_needed:
         return False
     everybody, plain = torch.ones(len(training), dtype=torch.bool), training.unaligned()
@@ -80,7 +80,7 @@ def _as_seen_by(number: int, similarity: Similarity, training: TrainingSet) -> S
 
 
 def _own_fits_help(training: TrainingSet, candidate: Candidate, own: list[Tensor]) -> bool:
-    """Whether held-out copies of the largest groups are found better by a fit to their own pairs."""
+    """Test whether a fit to the pairs of one group alone improves held-out retrieval in the largest groups."""
     large = [each for each in own if int(each.sum()) >= OWN_PAIRS]
     tried = sorted(large, key=lambda each: -int(each.sum()))[:TRIED_GROUPS]
     if not tried or candidate.is_fixed:

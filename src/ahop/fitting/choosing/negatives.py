@@ -43,19 +43,19 @@ class HardNegatives:
 
     @property
     def log_counts(self) -> Tensor:
-        """How many patterns each of the scores stands for, in logarithms."""
+        """Logarithm of the number of patterns that each score stands for."""
         alone = torch.zeros_like(torch.cat([self.own, self.closest], dim=-1))
         return torch.cat([alone, self.log_each.expand_as(self.drawn)], dim=-1)
 
     def features(self, with_origin: bool) -> Tensor:
-        """What a detector of unknown queries looks at, (b, 4), with the origin or as if it had never been stored."""
+        """Features for a detector of unknown queries, (b, 4), with the origin stored or left out."""
         best = torch.cat([self.own, self.closest], dim=-1) if with_origin else self.closest
         rest = torch.logsumexp(self.drawn.double() + self.log_each, -1)
         return Evidence.of_some(best, rest, self.drawn, self.count - (not with_origin)).features()
 
 
 def pairs_to_scan(patterns: Patterns) -> int:
-    """How many held-out pairs the work allows."""
+    """Number of held-out pairs that the work allows."""
     return max(LEAST_SCANNED, SCANNED_WORK // max(1, patterns.numel()))
 
 

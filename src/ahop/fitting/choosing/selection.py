@@ -70,7 +70,7 @@ class Choice:
         return " + ".join(each.name for each in self.candidates)
 
     def learned_from(self, training: TrainingSet) -> Similarity:
-        """The same choice, fitted to other pairs."""
+        """Refit this choice to other pairs."""
         return _together([each.learn(training) for each in self.candidates], self.candidates, self.weights)
 
 
@@ -80,7 +80,7 @@ def wanted_candidates(names: Sequence[str] | None, brought: Sequence[object]) ->
 
 
 def describe_corruption(training: TrainingSet, trials: Sequence[Trial], knows_wrong_pairs: bool) -> Corruption:
-    """What the mixture makes of the pairs, and whether anything explains them much better."""
+    """Describe the pairs by the mixture, and tell whether another model explains them much better."""
     variant, weights = training.mixture.variant, training.trusted
     kept = weights.sum() * (1 - variant.outlier_rate)
     error = variant.std / kept.clamp_min(1).sqrt()
@@ -277,7 +277,7 @@ def _outcome(
 
 
 def _is_near_the_best(name: str, outcomes: list[_Outcome]) -> bool:
-    """Who is far behind the best says little about which pairs are wrong."""
+    """True if a candidate's log-loss is near the best: one far behind says little about which pairs are wrong."""
     losses = {each.trial.name: each.trial.log_loss for each in outcomes}
     return name in losses and losses[name] <= min(losses.values()) + WITHIN
 
@@ -311,7 +311,7 @@ def _told_apart(outcomes: list[_Outcome], origins: Tensor) -> Rivals:
 
 
 def _is_single(candidates: Sequence[Candidate]) -> bool:
-    """Whether there is no pool: what is no log-likelihood is brought to that scale by a pool of one."""
+    """True if nothing is pooled: a score that is no log-likelihood is brought to that scale by a pool of one."""
     return len(candidates) == 1 and candidates[0].is_evidence
 
 

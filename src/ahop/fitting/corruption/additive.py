@@ -25,7 +25,7 @@ OWN_PSEUDO_COUNTS = (30.0, 100.0, 300.0, 1000.0)
 
 @dataclass(frozen=True)
 class Knots:
-    """Where the values of each dimension are told apart: queries (d, q) and patterns (d, p)."""
+    """Knots at which values of each dimension are told apart: queries (d, q) and patterns (d, p)."""
 
     queries: Tensor
     patterns: Tensor
@@ -46,7 +46,7 @@ def fit_additive(
 def count_pairs(
     originals: Tensor, copies: Tensor, weights: Tensor | None = None, bias: Tensor | None = None
 ) -> "Counts":
-    """How often values meet, at the knots under which held-out pairs are most likely.
+    """Count the pairs of values at the knots under which held-out pairs are most likely.
 
     Knots are common to all dimensions, in units of each, or at its quantiles.
     """
@@ -89,7 +89,7 @@ class _Smoothing:
 
 
 class Counts:
-    """How often the values at each pair of knots met, by fold; and the smoothing that predicts the other folds best."""
+    """Counts of values at each pair of knots, by fold; and the smoothing that predicts the other folds best."""
 
     def __init__(self, pairs: _Pairs, knots: Knots) -> None:
         self.pairs, self.knots = pairs, knots

@@ -11,7 +11,7 @@ WINSORISED = 3.0
 
 @dataclass(frozen=True)
 class Alignment:
-    r"""What copies of each group are brought to the common scale by: $(x - \mathrm{offset}) / \mathrm{gain}$.
+    r"""Map of the copies of each group to the common scale: $(x - \mathrm{offset}) / \mathrm{gain}$.
 
     Attributes:
         offset: (g, d).
@@ -88,7 +88,7 @@ def _winsorized(values: Tensor, seen: Tensor) -> Tensor:
 
 
 def _mean(values: Tensor, seen: Tensor) -> Tensor:
-    """Of each dimension, zero where nothing was seen, masked like the values."""
+    """Mean of each dimension, zero where nothing was observed, masked like the values."""
     return seen * (values.sum(0) / seen.sum(0).clamp_min(1))
 
 

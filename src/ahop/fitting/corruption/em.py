@@ -60,7 +60,7 @@ class Start:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What the state makes of entries.
+    """Responsibilities of entries under the present state.
 
     Attributes:
         kept: log density of what is kept, with its rate.
@@ -152,7 +152,7 @@ class Expectation:
         return state
 
     def _shift(self, state: State) -> Tensor:
-        """What outliers are moved by along with the rest."""
+        """Shift of outliers along with the rest."""
         return torch.zeros_like(state.bias) if self.signs else state.bias
 
     def _start_outliers(self) -> None:

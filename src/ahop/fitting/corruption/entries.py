@@ -55,7 +55,7 @@ class Entries:
         return self.of_dimensions_as(numbers.to(self.copies.dtype))
 
     def of_dimensions_as(self, numbers: Tensor) -> Tensor:
-        """The same in their own dtype."""
+        """Sums by dimension, in their own dtype."""
         return numbers.unsqueeze(-1) if self.places is None else numbers[self._dimension]
 
     def of_pairs(self, numbers: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class Entries:
         return numbers if self.shared is None else numbers * self.shared
 
     def of_pairs_as(self, numbers: Tensor) -> Tensor:
-        """The same in their own dtype, everywhere."""
+        """Sums by pair, in their own dtype, everywhere."""
         return numbers.expand(self.shape) if self.places is None else numbers[self._pair]
 
     def between(self, knots: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ def fit_missingness(missingness: Missingness, originals: Tensor, copies: Tensor,
 
 @final
 class Gaps:
-    """Where the copies (m, d) of some pairs have gaps, and the level of the stored value there.
+    """Gaps in the copies (m, d) of some pairs, and the level of the stored value there.
 
     What does not depend on the weights of the pairs is counted once.
     """
@@ -55,7 +55,7 @@ class Gaps:
             missingness.shifts.copy_(self._shifts(rate, weights))
 
     def evidence(self, missingness: Missingness, rows: Tensor) -> Tensor:
-        """What the gaps of each copy say for the originals of some of the pairs, (m, k)."""
+        """Log-likelihood ratios of the gaps of each copy for the originals of some pairs, (m, k)."""
         if not (self.any and missingness.is_evidence):
             return torch.zeros(len(self.missing), len(rows))
         gap, value = (each[self._cell.view(self.missing.shape)[rows]] for each in self._terms(missingness))
@@ -70,14 +70,14 @@ class Gaps:
         return torch.where(self.missing, gap, value).sum(-1).float()
 
     def _terms(self, missingness: Missingness) -> tuple[Tensor, Tensor]:
-        """What a gap and what a value say for each level of each dimension, one behind the other."""
+        """Log-likelihood ratios of a gap and of a value for each level of each dimension, one behind the other."""
         base = missingness.base.double().unsqueeze(-1)
         moved = base + missingness.shifts
         gap, value = logsigmoid(moved) - logsigmoid(base), logsigmoid(-moved) - logsigmoid(-base)
         return gap.flatten(), value.flatten()
 
     def _shifts(self, rate: Tensor, weights: Tensor) -> Tensor:
-        """How far each level moves the log-odds of a gap, drawn towards not at all."""
+        """Change in the log-odds of a gap at each level, shrunk to zero."""
         size = self._gaps_by_level.shape[1]
         each = weights.unsqueeze(-1).expand(self.missing.shape).flatten()
         counts = torch.bincount(self._cell, each, size * len(rate)).view(-1, size)

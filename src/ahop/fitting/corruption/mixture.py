@@ -20,7 +20,7 @@ CLOSE = 0.01
 
 @dataclass(frozen=True)
 class Form:
-    """What kind of mixture: signs of the bias drawn per query; whether each dimension has units of its own."""
+    """Form of the mixture: signs of the bias drawn for each query; units of each dimension of its own."""
 
     signs: bool = False
     own_units: bool = False
@@ -83,7 +83,7 @@ def fit_mixture(
 
 
 def _check_differences(originals: Tensor, copies: Tensor) -> None:
-    """What is fitted are means of squared differences, in units of their own."""
+    """Refuse differences whose squares overflow: the fit takes their means, in units of their own."""
     for rows in (originals, copies):
         known = rows[~rows.isnan()]
         largest = float(known.abs().max()) if len(known) else 0.0

@@ -30,7 +30,7 @@ GAIN, FREE = 2, slice(3, None)
 
 @dataclass(frozen=True)
 class NuisanceChoice:
-    """What is chosen on pairs held out: whether there is a gain, and a factor for the variance of the noise."""
+    """Settings chosen on held-out pairs: whether there is a gain, and a factor for the variance of the noise."""
 
     gain: bool
     inflation: float
@@ -39,7 +39,7 @@ class NuisanceChoice:
 def choose_nuisance(
     originals: Patterns, copies: Queries, rank: int = 8, weights: PerPattern | None = None
 ) -> NuisanceChoice:
-    """What `fit_nuisance` chooses for these pairs: so that parts of them can be fitted without choosing again."""
+    """Choose the settings of `fit_nuisance`, so that parts of the pairs can be fitted without choosing again."""
     check_count("rank", rank)
     return _chosen(_checked(originals, copies, weights), rank)
 
@@ -118,7 +118,7 @@ class _Data:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """What pairs share.
+    """Parameters that all pairs share.
 
     Attributes:
         bias: (d,).
@@ -135,7 +135,7 @@ class _Estimate:
     doubt: Tensor
 
     def rescaled(self, moments: Tensor) -> "_Estimate":
-        """The same model with free amounts of second moment 1 instead of `moments`, which EM alone reaches slowly."""
+        """Rescale the free amounts to second moment 1 instead of `moments`, which EM alone reaches slowly."""
         rank = len(moments)
         if rank == 0:
             return self
@@ -205,7 +205,7 @@ def _shapes(dimensions: int, like: Tensor) -> Tensor:
 
 
 def _loadings(free: Tensor) -> Tensor:
-    """What each amount adds to each dimension, (d, 3 + r); the gain's part is another for each pair, and zero here."""
+    """Loadings of each amount on each dimension, (d, 3 + r); the gain's differ for each pair, and are zero here."""
     shapes = _shapes(len(free), free)
     return torch.cat([shapes, torch.zeros_like(shapes[:, :1]), free], dim=-1)
 
@@ -216,7 +216,7 @@ def _squares(loadings: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _Given:
-    """What EM looks at.
+    """Data of the EM steps.
 
     Attributes:
         residuals: copies less originals, (m, d); zero where not observed.
@@ -238,7 +238,7 @@ class _Given:
 
     @cached_property
     def present(self) -> Tensor:
-        """How often each dimension of each pair was seen, (m, d)."""
+        """Number of observations of each dimension of each pair, (m, d)."""
         return self.observed * self.weights.unsqueeze(-1)
 
     def over_dimensions(self, table: Tensor) -> Tensor:
@@ -360,7 +360,7 @@ class _Given:
 
 
 def _inverse(matrices: Tensor) -> Tensor:
-    """Of symmetric positive matrices, whose diagonals may differ by any factor."""
+    """Invert symmetric positive matrices whose diagonals may differ by any factor."""
     scale = matrices.diagonal(dim1=-2, dim2=-1).rsqrt()
     scale = scale.unsqueeze(-1) * scale.unsqueeze(-2)
     inverse: Tensor = torch.linalg.inv(matrices * scale) * scale

@@ -27,7 +27,7 @@ class PairedRows:
 
     @cached_property
     def population(self) -> Tensor:
-        """What stands for the population of origins, (d, POPULATION); of the copies where no origin was observed."""
+        """Sample of the population of origins, (d, POPULATION); of the copies where no origin was observed."""
         known = torch.where(torch.isnan(self.originals).all(0), self.copies, self.originals)
         return quantiles(known, midpoints(POPULATION))
 

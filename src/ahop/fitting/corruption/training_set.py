@@ -79,7 +79,7 @@ class TrainingSet:
 
     @cached_property
     def nuisance(self) -> NuisanceChoice:
-        """What is chosen for a nuisance, once for all parts."""
+        """Settings of a nuisance, chosen once for all parts."""
         if self.whole is not None:
             return self.whole.nuisance
         return choose_nuisance(self.originals, self.copies, weights=self.trusted)
@@ -91,7 +91,7 @@ class TrainingSet:
 
     @cached_property
     def counts(self) -> Counts:
-        """How often values meet: what all additive tables are made of."""
+        """Counts of pairs of values, from which all additive tables are made."""
         return count_pairs(self.originals, self.copies, self.trusted, self.mixture.variant.shift)
 
     @cached_property
@@ -101,7 +101,7 @@ class TrainingSet:
 
     @cached_property
     def are_curves(self) -> bool:
-        """Whether neighboring dimensions are alike, as in spectra."""
+        """True if neighboring dimensions are alike, as in spectra."""
         if self.patterns.shape[1] < 8 or self.missing > 0:
             return False
         rows = self.patterns.double()
@@ -115,7 +115,7 @@ class TrainingSet:
         return TrainingSet(self.patterns, *chosen, groups, self, self.is_trusted, self.is_aligned)
 
     def transformed(self, transform: Transform) -> "TrainingSet":
-        """The same pairs, behind a transform."""
+        """Transform both sides of the pairs."""
         name = repr(transform)
         if name not in self._transformed:
             rows = transform(self.patterns), self.origins, transform(self.copies), self.trusted
@@ -124,7 +124,7 @@ class TrainingSet:
         return self._transformed[name]
 
     def weighted(self, weights: Tensor) -> "TrainingSet":
-        """The same pairs, aligned already, as they count for somebody else, to whom another form may fit."""
+        """Reweight the pairs, aligned already, for another candidate, to which another form may fit."""
         return TrainingSet(self.patterns, self.origins, self.copies, weights)
 
     def unaligned(self) -> "TrainingSet":

@@ -1,4 +1,4 @@
-"""How likely each pair is a correct one."""
+"""Probability that each pair is correct."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,7 +44,7 @@ class Doubts:
         return (self.originals.nan_to_num(0.1) * mixed).sum(-1)
 
     def trust(self, variant: MixtureVariant, trust: Tensor, at_end: bool) -> tuple[Tensor, float]:
-        r"""How sure each pair is one, (m,), and the share $w$ of wrong ones.
+        r"""Probability that each pair is correct, (m,), and the share $w$ of wrong ones.
 
         That a copy stands beside its origin, and not beside one of $k$ others, has the probability
         $(1 - w)\,p_\beta(\xi \mid x) + w / (k + 1)$: right and told by its looks, or wrong and by chance.
@@ -71,7 +71,7 @@ class Doubts:
         return 1 - wrong[best] * chance / either[best], float(wrong[best])
 
     def _scores(self, variant: MixtureVariant, trust: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
-        """What each copy says for its own original, and then for others, (m, 1 + k); one over their number, (m,)."""
+        """Scores of each copy for its own original, then for others, (m, 1 + k); one over their number, (m,)."""
         missingness = Missingness(self.copies.shape[1]).double()
         self.gaps.fit(missingness, self.weights * trust)
         own, rivals = variant.own_and_other_evidence(self.originals, self.originals[others], self.copies)

@@ -47,7 +47,7 @@ def grain(copies: Tensor) -> float:
 
 
 def ends(places: Tensor) -> Tensor:
-    """Where the density of outliers has steps: all places, but for those far off, and some room."""
+    """Steps of the density of outliers: all places, but for those far off, and some room."""
     if not len(places):
         return torch.tensor([-1.0, 1.0], dtype=torch.float64)
     middle, spread = _middle_and_spread(places)

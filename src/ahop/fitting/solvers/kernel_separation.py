@@ -1,4 +1,4 @@
-"""How K-Hop learns its kernel: by spreading the patterns apart, before any query is seen."""
+"""Fit of K-Hop's kernel: patterns are spread apart before any query is seen."""
 
 from dataclasses import dataclass
 from typing import final

@@ -162,7 +162,7 @@ class _Problem:
         return gradient / count + self.penalty @ coefficients, hessian / count + self.penalty
 
     def restricted(self, directions: Tensor) -> "_Problem":
-        """The same problem for mixtures of a few coefficient vectors (m, p), with all their scores at hand."""
+        """Restrict the problem to mixtures of a few coefficient vectors (m, p), with all their scores at hand."""
         scores = torch.stack([self.score(direction) for direction in directions], dim=-1)
         return replace(
             self,
@@ -173,7 +173,7 @@ class _Problem:
 
 
 def _unit(memory: AssociativeMemory, similarity: LinearSimilarity, pairs: Pairs) -> float:
-    """What coefficients are told in: one, but where features are so large or small that their squares overflow."""
+    """Unit of the coefficients: one, but where features are so large or small that their squares overflow."""
     patterns = memory.modulation(memory.patterns)
     own = similarity.features(patterns[pairs.origins].unsqueeze(-2), pairs.queries.unsqueeze(-2))
     other = similarity.features(patterns[(pairs.origins + 1) % len(memory)].unsqueeze(-2), pairs.queries.unsqueeze(-2))

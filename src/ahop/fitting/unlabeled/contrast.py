@@ -1,4 +1,4 @@
-"""Which half belongs to which? What a similarity is worth, and its scores, where nobody knows the origins."""
+"""Split-half information: the value of a similarity, and the scale of its scores, without known origins."""
 
 from dataclasses import dataclass
 from math import log
@@ -30,7 +30,7 @@ MANY_PATTERNS, NEAR, DRAWN = 4096, 8, 2048
 
 @dataclass(frozen=True)
 class Contrast:
-    """What halves of queries tell about each other.
+    """Information that halves of queries give about each other.
 
     Attributes:
         information: (b,) of each query, in nats; zero in the mean if halves know nothing of the origin.
@@ -42,7 +42,7 @@ class Contrast:
 
     @property
     def worth(self) -> float:
-        """What a query tells, in the mean."""
+        """Mean information of a query."""
         return float(self.information.mean())
 
 
@@ -70,7 +70,7 @@ class Halves:
 
     @torch.no_grad()
     def contrast(self, similarity: Similarity) -> Contrast:
-        """How well halves are found under this similarity, and the posterior that finds them best.
+        """Measure the split-half information under this similarity, and fit the posterior that finds halves best.
 
         The inverse temperature and the floor are those under which halves tell most. Halves that know nothing of the
         origin tell nothing, whatever the units and the form of the scores, nor does a pattern that is close to
@@ -106,7 +106,7 @@ class Halves:
 
 
 def contrast(similarity: Similarity, patterns: Tensor, queries: Tensor) -> Contrast:
-    """How well halves of the queries are found under one similarity."""
+    """Measure the split-half information of queries under one similarity."""
     return Halves(patterns, queries).contrast(similarity)
 
 
@@ -125,19 +125,19 @@ def _held(scores: Tensor) -> Tensor:
 
 
 def _share(whole: Tensor, halves: Tensor) -> float:
-    """What the scores of halves count in the score of the whole: all, or half where gaps count as the average."""
+    """Weight of the scores of halves in the score of the whole: all, or half where gaps count as the average."""
     whole, halves = (each - each.mean(-1, keepdim=True) for each in (whole, halves))
     return float((whole * halves).sum() / halves.square().sum().clamp_min(1e-30))
 
 
 def _softmax(below: Tensor) -> Tensor:
-    """Of scores less the best of their row, which are overwritten."""
+    """Softmax of scores less the best of their row, in place."""
     weights = exponentials_(below, LEAST_OF_WEIGHTS)
     return weights.div_(weights.sum(-1, keepdim=True))
 
 
 def _information(together: Tensor, floor: float, count: int) -> Tensor:
-    """How much likelier each half (b,) is found than by chance among those of all queries, in logarithms.
+    """Log-ratio of the probability of each half (b,) to chance among those of all queries.
 
     Args:
         together: (b, b) how likely one half of each query and the other half of each have the same origin.

@@ -79,7 +79,7 @@ def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Chec
 
 @torch.no_grad()
 def offset_of(model: Model, patterns: Tensor, log: Tensor) -> float:
-    """How far the queries of a log lie above their origins, which nobody has told: the median, by turns with these."""
+    """Estimate the offset of a log from its unknown origins: the median, in turns with these."""
     offset = 0.0
     for _ in range(ROUNDS):
         weights = model.separation(model.similarity(patterns, log - offset))

@@ -39,7 +39,7 @@ TAUGHT_BY_DISTANCE = ("additive",)
 
 @dataclass(frozen=True)
 class Judgment:
-    """What halves of held-out queries tell about each other under one similarity.
+    """Split-half information of held-out queries under one similarity.
 
     Attributes:
         information: the mean, in nats; see `contrast`.
@@ -55,7 +55,7 @@ class Judgment:
 
 @dataclass(frozen=True)
 class Unlabeled:
-    """What queries have taught.
+    """Result of learning from queries.
 
     Attributes:
         name: of the similarity that was chosen.
@@ -78,12 +78,12 @@ class Unlabeled:
 
     @property
     def information(self) -> float:
-        """What halves of held-out queries tell about each other under the chosen similarity, in nats."""
+        """Split-half information of held-out queries under the chosen similarity, in nats."""
         return next(each.information for each in self.judgments if each.name == self.name)
 
     @property
     def plain(self) -> float | None:
-        """The same under the plain metric, if that was asked for."""
+        """Split-half information under the plain metric, if that was measured."""
         return next((each.information for each in self.judgments if each.name == self.metric), None)
 
 
@@ -181,7 +181,7 @@ def _learned(wanted: Sequence[Candidate], taught: dict[str, TrainingSet]) -> dic
 
 
 def _judge(similarity: Similarity, halves: Halves, patterns: Tensor, labeled: Pairs | None) -> Tensor:
-    """What halves of each query tell, (b,); of those with a label, whether it is found."""
+    """Information of each query's halves, (b,); for those with a label, whether it is found."""
     found = halves.contrast(similarity).information
     if labeled is None:
         return found

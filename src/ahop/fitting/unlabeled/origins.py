@@ -1,4 +1,4 @@
-"""Which stored pattern did each query come from? Expectation-maximization, where nobody has said."""
+"""Expectation-maximization over unknown origins."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Shortlist:
 
 @dataclass(frozen=True)
 class Inference:
-    """What was learned without labels.
+    """Result of learning without labels.
 
     Attributes:
         mixture: the corruption.
@@ -207,7 +207,7 @@ class OriginProblem:
         return listed.scores[:, 0] + listed.log_mass - log(len(self.patterns))
 
     def guess(self, listed: Shortlist, temperature: float) -> SoftPairs:
-        """Which of the best may be the origins, if their scores count so much."""
+        """Guess the origins among the best, with scores weighed by this factor."""
         return self._pairs(listed.ids, (temperature * listed.scores).softmax(-1))
 
     def expect(self, listed: Shortlist, unknown: float) -> SoftPairs:
@@ -265,7 +265,7 @@ class OriginProblem:
 
 
 def _shortlist(scores: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of scores (b, n), those of these patterns, the parts of a `Shortlist`.
+    """Shortlist of scores (b, n), those of these patterns, the parts of a `Shortlist`.
 
     The best that are likely enough stand for themselves. Others together may be likely too, and fit worse: if nobody
     stood for them, copies would look less damaged than they are. Each that is drawn stands for an equal share of what

@@ -63,7 +63,7 @@ class Repeats:
         return found
 
     def with_offsets(self) -> "Repeats":
-        """The same rows, each group brought to the scale of the others by turns of patterns and offsets.
+        """Bring each group to the scale of the others, in turns of patterns and offsets.
 
         One offset for all dimensions, the median: offsets and gains of each dimension were no better on 15 phones, as
         they drift from round to round.

@@ -11,7 +11,7 @@ ASKED, DRAWS, CLEARLY = 256, 8, 3.0
 
 @torch.no_grad()
 def silence_tells(patterns: Tensor, queries: Tensor, seed: int = 0) -> bool:
-    r"""Whether queries have gaps where stored patterns have theirs.
+    r"""True if queries have gaps where stored patterns have theirs.
 
     Each query is compared with the pattern that was observed in the most similar dimensions, by
     $|A \cap B| / |A \cup B|$; and so are others that have as many gaps in each dimension, but by chance. Where gaps say
@@ -28,7 +28,7 @@ def silence_tells(patterns: Tensor, queries: Tensor, seed: int = 0) -> bool:
 
 
 def _overlap(stored: Tensor, asked: Tensor) -> Tensor:
-    """Of each query with the pattern that it shares most with, (b,)."""
+    """Overlap of each query with the pattern that it shares most with, (b,)."""
     both = asked @ stored.mT
     either = asked.sum(-1, keepdim=True) + stored.sum(-1) - both
     return (both / either.clamp_min(1)).amax(-1).double()

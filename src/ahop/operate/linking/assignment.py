@@ -1,4 +1,4 @@
-"""Which pairs to link, so that as many rows as possible are right on average."""
+"""Assignment of pairs that makes as many rows right as possible on average."""
 
 import torch
 from torch import Tensor
@@ -48,7 +48,7 @@ def _flags(rows: Tensor, count: int) -> Tensor:
 
 
 def _best_of_each(right: Tensor, gain: Tensor) -> Tensor:
-    """Of each right row the pair of the largest gain."""
+    """Take the pair of the largest gain for each right row."""
     order = gain.argsort(descending=True, stable=True)
     order = order[right[order].argsort(stable=True)]
     is_first = torch.ones(len(order), dtype=torch.bool)

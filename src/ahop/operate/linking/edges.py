@@ -1,4 +1,4 @@
-"""What is known before rows decide together: the candidates of each right row, taken by itself."""
+"""Candidates of each right row by itself, before rows decide together."""
 
 from dataclasses import dataclass
 

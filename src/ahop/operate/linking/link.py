@@ -41,7 +41,7 @@ def link(
     labels: Entries | None = None,
     progress: bool = True,
 ) -> Links:
-    """Which rows of two tables belong together, each row of the right one being a damaged copy of one on the left.
+    """Link two tables: each row of the right one is a damaged copy of a row on the left, or of none.
 
     All rows decide together: a left row that clearly belongs to one right row is free for no other. That is more than
     any right row knows by itself, so more answers are right than by `recall`, also than by a perfect one.
@@ -69,7 +69,7 @@ def link(
     candidates, k = check_count("candidates", candidates), check_count("k", k)
     memory = _memory(left, right, progress)
     stored = memory.memory if isinstance(memory, Index) else memory
-    queries = as_queries(right, stored.patterns, "right", stored.dimensions)
+    queries = as_queries(right, stored.patterns, "right", stored.columns)
     names = None if groups is None else as_group_names(groups, len(queries))
     edges = edges_of(memory, queries, max(candidates, k), names)
     known = index_of(right) if labels is None else labels
@@ -108,7 +108,7 @@ def _memory(left: Any, right: RowsLike, progress: bool) -> AssociativeMemory | I
             "from zero. Pass `store.memory()`, or the memory that it was made of."
         )
     memory = AssociativeMemory(left)
-    queries = as_queries(right, memory.patterns, "right", memory.dimensions)
+    queries = as_queries(right, memory.patterns, "right", memory.columns)
     if not len(queries):
         return memory
     every = -(-len(queries) // LEARNED_FROM)

@@ -27,7 +27,7 @@ class Unmatched:
 
 @dataclass(frozen=True)
 class Links:
-    """Which rows belong together: a long table with a line for each pair, by right row and rank.
+    """Rows that belong together: a long table with a line for each pair, by right row and rank.
 
     Attributes:
         left: (m,) labels of the left rows, or their numbers if there are no labels.
@@ -63,9 +63,9 @@ class Links:
         return {"left": self.left, "right": self.right, "probability": self.probability, "rank": self.rank}
 
     def to_frame(self) -> Any:
-        """The same as a frame of pandas."""
+        """Return the links as a frame of pandas."""
         return optional.pandas().DataFrame(self.to_dict())
 
     def to_arrow(self) -> Any:
-        """The same as a table of Arrow."""
+        """Return the links as a table of Arrow."""
         return optional.pyarrow().table({name: column.tolist() for name, column in self.to_dict().items()})

@@ -1,4 +1,4 @@
-"""How likely do two rows belong together, if no row belongs to two others? Belief propagation."""
+"""Belief propagation: the probability that two rows belong together, if no row belongs to two others."""
 
 from dataclasses import dataclass
 from typing import final
@@ -121,7 +121,7 @@ class _State:
         return _sums(others, self.edges.left, self.edges.rows).exp()
 
     def _weigh(self) -> None:
-        """What the options of each right row weigh together, and the probability of each."""
+        """Sum the weights of each right row's options, and normalize them."""
         edges, wanted = self.edges, self.edges.share * self.free
         others = edges.rest * float((1 / self.claims).mean())  # rows that are no candidates are as free as any
         self.total = _sums(wanted, edges.right, len(edges.rest)) + others + self.none / self.activity

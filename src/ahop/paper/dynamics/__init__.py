@@ -1,4 +1,4 @@
-"""How a state moves until it rests."""
+"""Dynamics: rules that move a state until it rests."""
 
 from ahop.paper.dynamics.base import Dynamics
 from ahop.paper.dynamics.debiased import DebiasedReadout

@@ -15,8 +15,8 @@ class Dynamics(ABC):
     def step(self, memory: AssociativeMemory, states: Queries) -> Queries:
         """One update of every state, each on its own: no state may depend on its neighbors in the batch."""
 
-    def answer(self, states: Queries) -> Queries:
-        """What a resting state says; the state itself, unless the rule moves it by something known."""
+    def answer(self, memory: AssociativeMemory, states: Queries) -> Queries:
+        """Read the answer off resting states: the states themselves, unless the rule rests elsewhere."""
         return states
 
     def descends(self, memory: AssociativeMemory) -> bool:

@@ -46,7 +46,7 @@ class DebiasedReadout(Dynamics):
         return memory.read(memory.weights(states)) + self.bias
 
     @override
-    def answer(self, states: Queries) -> Queries:
+    def answer(self, memory: AssociativeMemory, states: Queries) -> Queries:
         return states - self.bias
 
     @override

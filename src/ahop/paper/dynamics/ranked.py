@@ -61,6 +61,11 @@ class RankedReadout(Dynamics):
         return moved
 
     @override
+    def answer(self, memory: AssociativeMemory, states: Queries) -> Queries:
+        """Read the weighted patterns: with a dot product in the score, a state rests beyond its pattern."""
+        return memory.read(memory.weights(states))
+
+    @override
     def descends(self, memory: AssociativeMemory) -> bool:
         if not isinstance(memory.similarity, AdaptiveSimilarity | FootprintSimilarity) or holds_nan(memory.patterns):
             return False
@@ -101,7 +106,7 @@ def _rank_weights(memory: AssociativeMemory) -> tuple[Tensor, Tensor | None]:
 
 
 def _by_rank(base: DecomposableSimilarity, weights: Tensor, patterns: Tensor, states: Tensor) -> Tensor:
-    """What each dimension counts for each pattern, (b, n, d)."""
+    """Weight of each dimension for each pattern, (b, n, d)."""
     order = base.addends(patterns, states).argsort(-1, descending=True)
     return torch.empty_like(order, dtype=weights.dtype).scatter_(-1, order, weights.expand(order.shape))
 

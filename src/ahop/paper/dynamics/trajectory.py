@@ -17,7 +17,7 @@ from ahop.paper.dynamics.readout import Readout
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Where each state went.
+    """Path of each state.
 
     Attributes:
         states: (steps + 1, b, d), the queries first. A state that rests is repeated.
@@ -79,7 +79,9 @@ def iterate(
         energies = None
         if memory.energy_function is not None:
             energies = torch.stack([memory.energy(each) for each in history])
-    return Trajectory(torch.stack(history), energies, steps, converged, rule.answer(states))
+    return Trajectory(
+        torch.stack(history), energies, steps, converged, known_kept(rule.answer(memory, states), start, kept)
+    )
 
 
 def _checked_mask(known: Array, queries: Queries) -> Tensor:

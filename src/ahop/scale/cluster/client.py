@@ -9,21 +9,21 @@ from urllib.request import Request, urlopen
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from ahop._core.arrays import Kind
-from ahop._core.checks import as_group_names, check_count
-from ahop._core.inputs import as_queries
+from ahop._core.checks import as_group_names
 from ahop._core.json import parse_json
-from ahop._core.typing import Entries, Queries
+from ahop._core.typing import Queries
 from ahop.errors import FileFormatError, InvalidValueError, UnavailableError
-from ahop.memory.recall import Recall, in_kind_of, joined, refuse_same
+from ahop.memory.recall import Recall, joined
+from ahop.memory.recaller import BaseRecaller
 
 # What a service takes: queries of a request, answers to each, and numbers of patterns in one answer.
 MOST_QUERIES, MOST_ANSWERS, MOST_NUMBERS = 1024, 1000, 2**20
 
 
 @final
-class HttpClient:
+class HttpClient(BaseRecaller[Mapping[str, object]]):
     """A service that `serve` started, on this machine or another.
 
     Args:
@@ -40,36 +40,31 @@ class HttpClient:
         if not self.url.startswith(("http://", "https://")):
             raise InvalidValueError(f"`url` must begin with http:// or https://; got {url!r}.")
         facts = self._ask("/health", None)
-        self.dimensions, self.rows = int(facts["dimensions"]), int(facts["patterns"])
+        self._dimensions, self.rows = int(facts["dimensions"]), int(facts["patterns"])
 
     def __len__(self) -> int:
         return self.rows
 
-    def recall(
-        self,
-        queries: Kind,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Kind]:
-        """The k stored patterns that each query most likely came from; arguments as those of the store.
+    @property
+    @override
+    def columns(self) -> None:
+        return None
 
-        Raises:
-            UnavailableError: the service does not answer, or says to come back later.
-            AhopError: what the service finds wrong with the request.
-        """
-        refuse_same(same, "Ask a memory of the same patterns.")
-        checked = as_queries(queries, torch.empty(0, self.dimensions)).cpu()
-        names = None if groups is None else as_group_names(groups, len(checked))
-        k = min(check_count("k", k), self.rows)
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self._dimensions
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
+        names, k = None if groups is None else as_group_names(groups, len(queries)), min(k, self.rows)
         if k > MOST_ANSWERS:
             raise InvalidValueError(f"`k` must be at most {MOST_ANSWERS} over HTTP; got {k}.")
         size = max(1, min(MOST_QUERIES, MOST_NUMBERS // (k * self.dimensions)))
-        cuts = [slice(start, start + size) for start in range(0, len(checked), size)] or [slice(0, 0)]
-        parts = [self._recall(checked[cut], k, where, None if names is None else names[cut]) for cut in cuts]
-        return in_kind_of(queries, joined(parts))
+        cuts = [slice(start, start + size) for start in range(0, len(queries), size)] or [slice(0, 0)]
+        return joined([self._recall(queries[cut], k, where, None if names is None else names[cut]) for cut in cuts])
 
     def _recall(
         self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: list[str] | None

@@ -9,20 +9,20 @@ from math import ceil
 from threading import Lock
 from typing import Any, final
 
+from torch import Tensor
 from typing_extensions import override
 
 from ahop._core import optional
-from ahop._core.arrays import Kind
 from ahop._core.checks import check_count, check_positive
-from ahop._core.typing import Entries
+from ahop._core.typing import Queries
 from ahop.errors import UnsupportedError
-from ahop.memory.recall import Recall, refuse_same
+from ahop.memory.recall import Recall
 from ahop.scale.cluster.actors import Generation
 from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.ray_access import listen_on_this_machine, refuse_open_ray
 from ahop.scale.cluster.router import Timeouts
 from ahop.scale.cluster.spec import as_store
-from ahop.scale.cluster.view import ShardedRecaller
+from ahop.scale.cluster.view import ShardedRecaller, View
 from ahop.scale.stores.location import Address
 from ahop.scale.stores.store import Store, open_store
 
@@ -81,19 +81,16 @@ class Cluster(ShardedRecaller):
         return self._generation.view.version
 
     @override
-    def recall(
-        self,
-        queries: Kind,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Kind]:
-        refuse_same(same, "Ask `store.memory()`.")
+    def _view(self) -> View:
+        return self._generation.view
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
         # One version answers a call, whatever happens meanwhile.
         with self.held() as generation:
-            return generation.view.recall(generation.router.answers, queries, k, where, groups)
+            return generation.view.recalled(generation.router.answers, queries, k, where, groups)
 
     def refresh(self) -> int:
         """Move to the newest version of the store, and answer with its number.

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import final
 
+from torch import Tensor
 from typing_extensions import override
 
-from ahop._core.arrays import Kind
 from ahop._core.checks import check_count
-from ahop._core.typing import Entries
-from ahop.memory.recall import Recall, refuse_same
+from ahop._core.typing import Queries
+from ahop.memory.recall import Recall
 from ahop.scale.cluster.messages import Message, ShardResult
 from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.shard import Shard
@@ -58,17 +58,14 @@ class LocalCluster(ShardedRecaller):
         return self.view.version
 
     @override
-    def recall(
-        self,
-        queries: Kind,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Kind]:
-        refuse_same(same, "Ask `store.memory()`.")
-        return self.view.recall(self._answers, queries, k, where, groups)
+    def _view(self) -> View:
+        return self.view
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
+        return self.view.recalled(self._answers, queries, k, where, groups)
 
     @override
     def close(self) -> None:

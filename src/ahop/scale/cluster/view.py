@@ -1,6 +1,6 @@
 """Recall over shards: validate, split into messages, send, merge."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -8,13 +8,13 @@ from typing import TypeVar
 import numpy as np
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from ahop._core.arrays import Kind
-from ahop._core.checks import as_group_names, check_count
-from ahop._core.inputs import as_queries
+from ahop._core.checks import as_group_names
 from ahop._core.missing import holds_nan
-from ahop._core.typing import Entries, Queries
-from ahop.memory.recall import Recall, in_kind_of, joined
+from ahop._core.typing import Queries
+from ahop.memory.recall import Recall, joined
+from ahop.memory.recaller import BaseRecaller
 from ahop.scale.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
 from ahop.scale.stores.filters import as_filter
 from ahop.scale.stores.recovery import open_table
@@ -36,7 +36,7 @@ class View:
     def __init__(self, store: Store, shards: int, candidates: int) -> None:
         self.address = store.location.address
         self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
-        self.model, self.dimensions, self.names = store.model(), store.dimensions, store.names
+        self.model, self.dimensions, self.columns = store.model(), store.dimensions, store.columns
         similarities = (self.model.similarity, *self.model.groups.values())
         self._compares_patterns = any(each.compares_patterns for each in similarities)
         self._has_gaps = True  # until the shards say that no pattern has any
@@ -47,28 +47,26 @@ class View:
         return None if where is None else as_filter(where, self._schema)
 
     @torch.no_grad()
-    def recall(
+    def recalled(
         self,
         ask: Ask,
-        queries: Kind,
+        queries: Queries,
         k: int,
         where: Mapping[str, object] | None,
         groups: Sequence[object] | None,
-    ) -> Recall[Kind]:
-        """What all shards answer together."""
-        checked = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
-        names = None if groups is None else as_group_names(groups, len(checked))
-        k = min(check_count("k", k), self.rows)
+    ) -> Recall[Tensor]:
+        """Merge the answers of all shards to queries that were checked."""
+        names, k = None if groups is None else as_group_names(groups, len(queries)), min(k, self.rows)
         depth, words = depth_for(self.model, k, self.candidates), self.filter(where)
-        cuts = message_blocks(len(checked), self.dimensions, depth, self.shards)
+        cuts = message_blocks(len(queries), self.dimensions, depth, self.shards)
         messages = [
-            Message(np.ascontiguousarray(checked[rows].numpy()), None if names is None else names[rows])
+            Message(np.ascontiguousarray(queries[rows].numpy()), None if names is None else names[rows])
             for rows in cuts
         ]
-        if self._compares_patterns and (self._has_gaps or holds_nan(checked)):
+        if self._compares_patterns and (self._has_gaps or holds_nan(queries)):
             messages = self._with_worst(ask, messages, words)
         parts = [merge(each, self.model, k) for each in ask(iter(messages), depth, words)]
-        return in_kind_of(queries, joined(parts) if parts else self._nothing(checked, k))
+        return joined(parts) if parts else self._nothing(queries, k)
 
     def _with_worst(self, ask: Ask, messages: list[Message], where: str | None) -> list[Message]:
         """The same with the worst scores of all shards, which are asked for these first."""
@@ -89,7 +87,7 @@ class View:
         return Recall(posterior.long(), posterior, patterns, unknown, is_checked=self.model.is_checked)
 
 
-class ShardedRecaller(ABC):
+class ShardedRecaller(BaseRecaller[Mapping[str, object]]):
     """Answers as a memory does, from shards; patterns are named by their ids in the store."""
 
     @property
@@ -103,22 +101,18 @@ class ShardedRecaller(ABC):
         """Of the store that is answered from."""
 
     @abstractmethod
-    def recall(
-        self,
-        queries: Kind,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Kind]:
-        """The k stored patterns that each query most likely came from.
+    def _view(self) -> View:
+        """The version that is answered from."""
 
-        Args:
-            where: columns of the store and the values that they may have: only such rows are answered, and the
-                posterior is among them. Beyond those there are, the number is -1.
-            groups: where each query comes from, if the memory was fitted with groups.
-        """
+    @property
+    @override
+    def columns(self) -> tuple[str, ...] | None:
+        return self._view().columns
+
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self._view().dimensions
 
     @abstractmethod
     def close(self) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from math import log
-from typing import Any, final, overload
+from typing import Any, final
 from weakref import WeakKeyDictionary
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
+from typing_extensions import override
 
 from ahop._core.blocks import blocks
 from ahop._core.checks import check_count, check_kind
@@ -19,14 +19,15 @@ from ahop._core.html import facts
 from ahop._core.inputs import as_queries, as_query, as_rows
 from ahop._core.overlap import shared_dimensions
 from ahop._core.tensors import best_first, lowest
-from ahop._core.typing import Entries, NotTensor, Queries, RowsLike, Scores
+from ahop._core.typing import Entries, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
 from ahop.memory.explain import Compared, explain
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.paired import paired_scores
-from ahop.memory.ranking import Ranked, Ranking, gathered, posterior_of
-from ahop.memory.recall import Recall, in_kind_of, labels_at, refuse_same
+from ahop.memory.ranking import Ranked, Ranking, gathered
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import BaseRecaller, answers_of
 from ahop.memory.scoring import with_prior
 from ahop.memory.unknown import Evidence
 from ahop.scale.indexes.engines.base import Engine, Found
@@ -46,7 +47,7 @@ FEW = 32
 
 
 @final
-class Index:
+class Index(BaseRecaller[Where]):
     """The answers of a memory, found by an engine.
 
     Rows keep their numbers: those that are removed are never answered again, and their numbers not given anew.
@@ -85,9 +86,19 @@ class Index:
     def __len__(self) -> int:
         return int((~self.removed).sum())
 
+    @property
+    @override
+    def columns(self) -> tuple[str, ...] | None:
+        return self.memory.columns
+
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self.memory.dimensions
+
     def _repr_html_(self) -> str:
         known = {
-            "patterns": f"{len(self)} of {self.memory.patterns.shape[1]} dimensions",
+            "patterns": f"{len(self)} of {self.dimensions} dimensions",
             "engine": repr(self.engine),
             "similarity": type(self.memory.similarity).__name__,
             "candidates of a query": self.candidates,
@@ -95,67 +106,20 @@ class Index:
         }
         return facts("Index", known)
 
-    @overload
-    def recall(
-        self,
-        queries: Tensor,
-        k: int = 1,
-        *,
-        where: Where | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Tensor]: ...
-    @overload
-    def recall(
-        self,
-        queries: NotTensor,
-        k: int = 1,
-        *,
-        where: Where | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[NDArray[Any]]: ...
-    def recall(
-        self,
-        queries: RowsLike,
-        k: int = 1,
-        *,
-        where: Where | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Any]:
-        """The k stored patterns that each query most likely came from, as a memory answers.
-
-        Args:
-            where: columns of the metadata and the values they may have, or which rows, as flags or numbers: only these
-                are answered, and the posterior is among them. Rows beyond those there are have number -1.
-            groups: where each query comes from, if the memory was fitted with groups.
-        """
-        refuse_same(same, "Ask `index.memory`.")
-        memory = self.memory
-        ranked = self.search(queries, max(check_count("k", k), self.candidates), where=where, groups=groups)
-        k = min(k, len(self.removed))
-        posterior, unknown = posterior_of(ranked, memory.model, k)
-        indices = ranked.ids[:, :k]
-        patterns = memory.patterns[indices].masked_fill((indices < 0).unsqueeze(-1), torch.nan)
-        labels = labels_at(memory.labels, indices)
-        return in_kind_of(queries, Recall(indices, posterior, patterns, unknown, labels, memory.model.is_checked))
-
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the answers are the index's own."""
         memory = self.memory
-        asked = as_query(query, memory.patterns, memory.dimensions)
+        asked = as_query(query, memory.patterns, memory.columns)
         model = memory.model.for_group(group)
         worst = self._worst(model.similarity, asked, None)
         ranked = self.search(asked, 2, groups=None if group is None else [group])
-        compared = Compared.among(ranked, against, self._stored, memory.log_prior, memory.labels, memory.dimensions)
+        compared = Compared.among(ranked, against, self._stored, memory.log_prior, memory.labels, memory.columns)
         if bool(self.removed[compared.rows.cpu()].any()):
             raise InvalidValueError(f"`against` must be a pattern that can be answered; {against!r} was removed.")
         if worst is not None:
             model = model.replaced(similarity=model.similarity.with_worst(worst))
         return explain(model, ranked, compared, asked)
 
-    @torch.no_grad()
     def search(
         self,
         queries: RowsLike,
@@ -171,8 +135,31 @@ class Index:
             worst: (b, m) the worst scores of each query among all rows of that larger answer; see
                 `Similarity.worst_scores`. If None, those of the rows that stand for all others.
         """
-        checked = as_queries(queries, self.memory.patterns, dimensions=self.memory.dimensions)
-        wanted = min(max(check_count("k", k), self.candidates), len(self.removed))
+        checked = as_queries(queries, self.memory.patterns, columns=self.memory.columns)
+        return self._search(checked, check_count("k", k), where, groups, worst)
+
+    @override
+    def _like(self) -> Tensor:
+        return self.memory.patterns
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Where | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
+        memory, k = self.memory, min(k, len(self.removed))
+        ranked = self._search(queries, max(k, self.candidates), where, groups)
+        return answers_of(ranked, memory.model, k, memory.patterns, memory.labels)
+
+    @torch.no_grad()
+    def _search(
+        self,
+        checked: Queries,
+        k: int,
+        where: Where | None,
+        groups: Sequence[object] | None,
+        worst: Tensor | None = None,
+    ) -> Ranked:
+        wanted = min(max(k, self.candidates), len(self.removed))
         allowed = ~self.removed if bool(self.removed.any()) else None
         if where is not None:
             asked_for = self.metadata.allowed(where, len(self.removed))
@@ -198,7 +185,7 @@ class Index:
             metadata: one entry for each of them, if the index has metadata.
             labels: the same, if the memory has labels.
         """
-        more = as_queries(patterns, self.memory.patterns, "patterns", self.memory.dimensions)
+        more = as_queries(patterns, self.memory.patterns, "patterns", self.memory.columns)
         together = copy(self.metadata)  # ours stays as it is if the memory refuses
         together.add(metadata, len(more))
         rows, self.metadata = self.memory.add(patterns, labels), together

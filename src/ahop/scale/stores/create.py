@@ -53,7 +53,7 @@ def create_store(
     check_free_memory(2 * memory.patterns.nbytes, f"{len(memory)} patterns on their way")
     patterns = saturate(memory.patterns, torch.float32).detach().cpu().contiguous()
     numbers = torch.arange(len(patterns)) if ids is None else as_ids(ids, len(patterns))
-    rows, names = check_count("fragment_rows", fragment_rows), describe_names(memory.dimensions)
+    rows, names = check_count("fragment_rows", fragment_rows), describe_names(memory.columns)
     if location.folder is None:
         return Store(_write(location, model, names, numbers, patterns, metadata, rows), location)
     _refuse_used(location.folder)

@@ -52,8 +52,8 @@ def over(model: Model, patterns: torch.Tensor, names: tuple[str, ...] | None = N
     Args:
         names: of the dimensions.
     """
-    memory = AssociativeMemory(patterns[:1], model)
-    memory.patterns, memory.dimensions = patterns, names
+    memory = AssociativeMemory(patterns[:1], model=model)
+    memory.patterns, memory.columns = patterns, names
     return memory
 
 

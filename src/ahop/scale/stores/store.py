@@ -4,23 +4,24 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, final, overload
+from typing import Any, final
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
 from ahop._core.checks import check_count
 from ahop._core.free_memory import check_free_memory
 from ahop._core.html import facts
-from ahop._core.inputs import as_queries, as_query
-from ahop._core.typing import Array, Entries, NotTensor, RowsLike
+from ahop._core.inputs import as_query
+from ahop._core.typing import Array, Entries, Queries, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
 from ahop.memory.explain import Compared, explain, is_unknown
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
-from ahop.memory.recall import Recall, in_kind_of, refuse_same
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import BaseRecaller
 from ahop.scale.stores.changes import add_rows, compact, remove_rows, replace_model, restore, upsert_rows
 from ahop.scale.stores.filters import as_filter
 from ahop.scale.stores.integrity import verify_version
@@ -63,7 +64,7 @@ class Version:
 
 
 @final
-class Store:
+class Store(BaseRecaller[Mapping[str, object]]):
     """Patterns, columns that are known of each, and a model, in a table that many can write to.
 
     `create_store` makes one and `open_store` opens it. A handle sees one version until it writes or is refreshed. What
@@ -83,12 +84,11 @@ class Store:
         return f"Store({self.location.address!r}, version={self.version}, rows={len(self)})"
 
     def _repr_html_(self) -> str:
-        columns = [name for name in self._table.schema.names if name not in (ID, PATTERN)]
         known = {
             "address": self.location.address,
             "version": self.version,
             "patterns": f"{len(self)} of {self.dimensions} dimensions",
-            "columns": ", ".join(columns) or "none",
+            "metadata": ", ".join(self.metadata_columns) or "none",
         }
         return facts("Store", known)
 
@@ -98,17 +98,19 @@ class Store:
         return int(self._table.version)
 
     @property
+    @override
     def dimensions(self) -> int:
         return int(self._table.schema.field(PATTERN).type.list_size)
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        """Of the dimensions, if the patterns came from a frame: the columns of queries are put into their order."""
+    @override
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the columns, if the patterns came from a frame: those of queries are put into their order."""
         return read_names(self._table.schema, self.dimensions, self.location)
 
     @property
-    def columns(self) -> list[str]:
-        """The names of the metadata."""
+    def metadata_columns(self) -> list[str]:
+        """The names of the columns that are known of each pattern beside its numbers."""
         return [name for name in self._table.schema.names if name not in (ID, PATTERN)]
 
     # Versions.
@@ -170,55 +172,7 @@ class Store:
         patterns = self.rows(fragments).patterns
         if not len(patterns):
             raise ShapeError("`fragments` must hold at least one pattern, as a memory does; got none.")
-        return over(self.model(), patterns, self.names)
-
-    @overload
-    def recall(
-        self,
-        queries: Tensor,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Tensor]: ...
-    @overload
-    def recall(
-        self,
-        queries: NotTensor,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[NDArray[Any]]: ...
-    def recall(
-        self,
-        queries: RowsLike,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Any]:
-        """The k stored patterns that each query most likely came from, as the memory over all of them answers.
-
-        The whole table passes by in batches, so it may be larger than memory. For many queries build an `index`.
-
-        Args:
-            where: columns and the values that they may have, one or several: only such rows are answered, and the
-                posterior is among them. Beyond those there are, the number is -1.
-            groups: where each query comes from, if the memory was fitted with groups.
-        """
-        refuse_same(same, "Ask `store.memory()`.")
-        self._verify()
-        model, count = self.model(), len(self)
-        checked = as_queries(queries, torch.empty(0, self.dimensions), dimensions=self.names)
-        sql = None if where is None else as_filter(where, self._table.schema)
-        found = stream(
-            model, checked, min(check_count("k", k), max(1, count)), lambda: self._batches(sql), count, groups
-        )
-        return in_kind_of(queries, found)
+        return over(self.model(), patterns, self.columns)
 
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the whole table passes by once.
@@ -229,7 +183,7 @@ class Store:
             group: where the query comes from, if the memory was fitted with groups.
         """
         self._verify()
-        model, names = self.model().for_group(group), self.names
+        model, names = self.model().for_group(group), self.columns
         asked = as_query(query, torch.empty(0, self.dimensions), names)
         chosen = settled_among(model, model.similarity, asked, lambda: self._batches(None))
         model = model if chosen is model.similarity else model.replaced(similarity=chosen)
@@ -239,7 +193,7 @@ class Store:
         if against is not None:
             rivals = Rows(ids[:0], patterns[:0], {}) if is_unknown(against) else self._row(against)
             ids, patterns = torch.cat([ids[:1], rivals.ids]), torch.cat([patterns[:1], rivals.patterns])
-        return explain(model, ranked, Compared.of(ids, model.modulation(patterns), dimensions=names), asked)
+        return explain(model, ranked, Compared.of(ids, model.modulation(patterns), columns=names), asked)
 
     def index(
         self,
@@ -269,7 +223,9 @@ class Store:
         }
         self._verify()
         given = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
-        return indexed(self._table, self.location, self.model(), self.names, self._batches(None), given, options, cache)
+        return indexed(
+            self._table, self.location, self.model(), self.columns, self._batches(None), given, options, cache
+        )
 
     # Writing.
 
@@ -284,14 +240,14 @@ class Store:
             InvalidValueError: some of the numbers are there already. Nothing is stored then.
         """
         self._check_open()
-        stored = as_stored(patterns, self.dimensions, self.names)
+        stored = as_stored(patterns, self.dimensions, self.columns)
         given = None if ids is None else as_ids(ids, len(stored))
         return self._writer.change(self._table, lambda table: add_rows(self._writer, table, stored, given, metadata))
 
     def upsert(self, patterns: RowsLike, ids: Array, metadata: Mapping[str, Any] | None = None) -> None:
         """Store these patterns under these numbers, replacing what was there."""
         self._check_open()
-        stored = as_stored(patterns, self.dimensions, self.names)
+        stored = as_stored(patterns, self.dimensions, self.columns)
         numbers = as_ids(ids, len(stored))
         self._writer.change(self._table, lambda table: upsert_rows(self._writer, table, stored, numbers, metadata))
 
@@ -310,7 +266,7 @@ class Store:
                 f"`memory` must be of {self.dimensions} dimensions, as the stored patterns are; "
                 f"got {memory.patterns.shape[1]}."
             )
-        for place, (here, there) in enumerate(zip(memory.dimensions or (), self.names or (), strict=False)):
+        for place, (here, there) in enumerate(zip(memory.columns or (), self.columns or (), strict=False)):
             if here != there:
                 raise InvalidValueError(
                     f"`memory` must have the dimensions of the stored patterns, in their order; dimension {place} is "
@@ -340,6 +296,15 @@ class Store:
             for file in (self.location.folder / CACHE).glob("v*"):
                 if not file.name.startswith(kept):
                     file.unlink(missing_ok=True)
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
+        self._verify()
+        model, count = self.model(), len(self)
+        sql = None if where is None else as_filter(where, self._table.schema)
+        return stream(model, queries, min(k, max(1, count)), lambda: self._batches(sql), count, groups)
 
     def _verify(self) -> None:
         """The files of this version are as they were written."""

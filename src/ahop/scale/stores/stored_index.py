@@ -7,23 +7,23 @@ from dataclasses import replace
 from hashlib import blake2b
 from json import dumps
 from pathlib import Path
-from typing import Any, final, overload
+from typing import Any, final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
 from ahop._core.component import Component
 from ahop._core.files import replacing
-from ahop._core.inputs import same_kind
-from ahop._core.typing import Array, Entries, NotTensor, RowsLike
+from ahop._core.typing import Array, Entries, Queries, RowsLike
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
 from ahop.memory.explain import is_unknown
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
-from ahop.memory.recall import Recall, refuse_same
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import BaseRecaller, answers_of
 from ahop.memory.saving.description import describe
 from ahop.scale.indexes.build import index
 from ahop.scale.indexes.files import load_index, save_index
@@ -37,7 +37,7 @@ CACHE = "_cache"
 
 
 @final
-class StoredIndex:
+class StoredIndex(BaseRecaller[Mapping[str, object]]):
     """Answers from one version of a table, by way of an index; rows are named by their numbers in the table.
 
     Attributes:
@@ -53,49 +53,25 @@ class StoredIndex:
     def __len__(self) -> int:
         return len(self.ids)
 
-    @overload
-    def recall(
-        self,
-        queries: Tensor,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Tensor]: ...
-    @overload
-    def recall(
-        self,
-        queries: NotTensor,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[NDArray[Any]]: ...
-    def recall(
-        self,
-        queries: RowsLike,
-        k: int = 1,
-        *,
-        where: Mapping[str, object] | None = None,
-        groups: Sequence[object] | None = None,
-        same: Entries | None = None,
-    ) -> Recall[Any]:
-        """The k stored patterns that each query most likely came from.
+    @property
+    @override
+    def columns(self) -> tuple[str, ...] | None:
+        return self.index.memory.columns
 
-        Args:
-            where: columns and the values that they may have: only such rows are answered.
-            groups: where each query comes from, if the memory was fitted with groups.
-        """
-        refuse_same(same, "Ask `store.memory()`.")
+    @property
+    @override
+    def dimensions(self) -> int:
+        return self.index.memory.dimensions
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
         rows = None if where is None else positions_of(self._find(where), self.ids)
-        found = self.index.recall(queries, k, where=rows, groups=groups)
-        indices = torch.as_tensor(found.indices)
-        ids = self.ids[indices.clamp_min(0)].masked_fill(indices < 0, -1)
-        return Recall(
-            same_kind(ids, queries), found.posterior, found.patterns, found.unknown, is_checked=found.is_checked
-        )
+        memory, k = self.index.memory, min(k, len(self))
+        ranked = self.index.search(queries, max(k, self.index.candidates), where=rows, groups=groups)
+        found = answers_of(ranked, memory.model, k, memory.patterns)
+        return replace(found, indices=self.ids[found.indices.clamp_min(0)].masked_fill(found.indices < 0, -1))
 
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says.

@@ -11,8 +11,9 @@ from ahop._core.free_memory import check_free_memory
 from ahop._core.missing import holds_nan
 from ahop._core.typing import Queries
 from ahop.memory.model import Model
-from ahop.memory.ranking import Ranked, Ranking, gathered, posterior_of
+from ahop.memory.ranking import Ranked, Ranking, gathered
 from ahop.memory.recall import Recall, joined
+from ahop.memory.recaller import answers_of
 from ahop.memory.scoring import worst_among
 from ahop.scale.stores.rows import Rows
 from ahop.similarities.base import Similarity
@@ -45,8 +46,8 @@ def stream(
     for part in blocks(len(queries), size, TEMPORARY_BYTES if size else max(1, len(queries))):
         asked = None if names is None else names[part]
         ranked = ranked_among(model, queries[part], k, batches, asked)
-        parts.append(_recall(model, ranked, k))
-    return joined(parts or [_recall(model, ranked_among(model, queries, k, list, names), k)])
+        parts.append(answers_of(ranked, model, k))
+    return joined(parts or [answers_of(ranked_among(model, queries, k, list, names), model, k)])
 
 
 @torch.no_grad()
@@ -83,9 +84,3 @@ def settled_among(
     for rows in batches():
         worst = torch.minimum(worst, worst_among(similarity, model.modulation(rows.patterns), queries))
     return similarity.with_worst(worst)
-
-
-def _recall(model: Model, ranked: Ranked, k: int) -> Recall[Tensor]:
-    posterior, unknown = posterior_of(ranked, model, k)
-    assert ranked.patterns is not None
-    return Recall(ranked.ids, posterior, ranked.patterns, unknown, is_checked=model.is_checked)

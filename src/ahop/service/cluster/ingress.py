@@ -90,7 +90,7 @@ class RecallDeployment:
     def _recall(self, body: bytes) -> dict[str, Any]:
         asked = recall_request(read_json(body, FIELDS), self._view.dimensions, self._options.limits)
         check_numbers(asked)
-        found = self._view.recall(self._router.answers, asked.queries, asked.k, asked.where, asked.groups)
+        found = self._view.recalled(self._router.answers, asked.queries, asked.k, asked.where, asked.groups)
         words = {"indices": found.indices.tolist(), "posterior": found.posterior.tolist()}
         if found.unknown is not None:
             words["unknown"] = found.unknown.tolist()

@@ -43,7 +43,7 @@ class Cost:
     def of(cls, snapshot: Snapshot, k: int = 1) -> "Cost":
         queries = snapshot.memory.patterns[:1].expand(MEASURED, -1).contiguous()
         one, several = (
-            min(_seconds(lambda count=count: snapshot.recall(queries[:count], k)) for _ in range(2))  # type: ignore[misc]
+            min(_seconds(lambda count=count: snapshot.answers(queries[:count], k)) for _ in range(2))  # type: ignore[misc]
             for count in (1, MEASURED)
         )
         each = max(several - one, 0.1 * several) / (MEASURED - 1)
@@ -218,7 +218,7 @@ class Worker:
         if first.groups is not None:
             groups = [each for job, count in taken for each in (job.groups or [])[job.done : job.done + count]]
         k = max(job.k for job, _ in taken)
-        return first.snapshot.recall(queries, k, first.rows, groups, first.same, first.patterns)
+        return first.snapshot.answers(queries, k, first.rows, groups, first.same, first.patterns)
 
 
 def _seconds(work: Callable[[], object]) -> float:

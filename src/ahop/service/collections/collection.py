@@ -141,7 +141,7 @@ class FileSource:
         return {}
 
     def _with(self, model: Model, number: int) -> Snapshot:
-        memory = over(model, self._memory.patterns, self._memory.dimensions)
+        memory = over(model, self._memory.patterns, self._memory.columns)
         memory.log_prior, memory.labels = self._memory.log_prior, self._memory.labels
         index = kept_index(memory, self._index_file(number)) if self._index else None
         return Snapshot(memory, self._ids, {}, number, index)
@@ -205,9 +205,9 @@ class StoreSource:
         given = None if ids is None else torch.tensor(ids, dtype=torch.long)
         numbers = self._store.add(patterns, given, metadata)
         if self._is_next(before, old):
-            known = {name: column.values for name, column in old.columns.columns.items() if name != "id"}
+            known = {name: column.values for name, column in old.metadata.columns.items() if name != "id"}
             columns = {name: [*values, *metadata[name]] for name, values in known.items()}
-            memory = over(old.memory.model, torch.cat([old.memory.patterns, patterns]), self._store.names)
+            memory = over(old.memory.model, torch.cat([old.memory.patterns, patterns]), self._store.columns)
             return Snapshot(memory, torch.cat([old.ids, numbers]), columns, self._store.version), numbers.tolist()
         return self._read(), numbers.tolist()
 
@@ -219,9 +219,9 @@ class StoreSource:
         kept = ~torch.isin(old.ids, gone)
         rows = kept.nonzero().squeeze(-1).tolist()
         columns = {
-            name: [column.values[row] for row in rows] for name, column in old.columns.columns.items() if name != "id"
+            name: [column.values[row] for row in rows] for name, column in old.metadata.columns.items() if name != "id"
         }
-        memory = over(old.memory.model, old.memory.patterns[kept], self._store.names)
+        memory = over(old.memory.model, old.memory.patterns[kept], self._store.columns)
         return Snapshot(memory, old.ids[kept], columns, self._store.version)
 
     def learn(self, old: Snapshot, model: Model) -> Snapshot:
@@ -266,7 +266,7 @@ class StoreSource:
     def _read(self) -> Snapshot:
         rows = self._store.rows()
         columns = {name: _plain(values) for name, values in rows.metadata.items()}
-        memory = over(self._store.model(), rows.patterns, self._store.names)
+        memory = over(self._store.model(), rows.patterns, self._store.columns)
         return Snapshot(memory, rows.ids, columns, self._store.version)
 
 

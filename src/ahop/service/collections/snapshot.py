@@ -3,22 +3,19 @@
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
-from ahop._core.derived import keep_derived
 from ahop._core.files import digest
-from ahop._core.kernels.packing import keep_packed
-from ahop._core.label_tensors import numbers_of_entries
-from ahop.memory.explain import Compared, explain
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
-from ahop.memory.ranking import posterior_of
-from ahop.memory.recall import Recall, labels_at
-from ahop.memory.scoring import rank, rank_together, settled, without_floor
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import answers_of
+from ahop.memory.state import State
 from ahop.scale.indexes.reranking import Index
 from ahop.service.collections.columns import Columns, longest
 
@@ -35,7 +32,7 @@ class Snapshot:
     Args:
         memory: nobody else changes it.
         ids: (n,) the number of each row, by which answers name it.
-        columns: what is known of each row.
+        metadata: columns of what is known of each row.
         version: of the model and the rows.
         index: of the memory, which brings the candidates where few answers are asked for.
     """
@@ -44,22 +41,22 @@ class Snapshot:
         self,
         memory: AssociativeMemory,
         ids: Tensor,
-        columns: Mapping[str, list[Any]],
+        metadata: Mapping[str, list[Any]],
         version: int,
         index: Index | None = None,
     ) -> None:
         self.memory, self.ids, self.version, self.index = memory, ids, version, index
-        known = {"id": ids.tolist(), **columns}
+        known = {"id": ids.tolist(), **metadata}
         if memory.labels is not None and "label" not in known:
             known["label"] = memory.labels.tolist()
-        self.columns = Columns(known, len(ids))
+        self.metadata = Columns(known, len(ids))
         # In an answer: of the longest label, and of the longest name of a dimension.
-        self.label_bytes = 0 if memory.labels is None else self.columns.columns["label"].longest
-        self.name_bytes = longest(memory.dimensions or ["dimension 00000000"])
-        keep_packed(memory.patterns)
-        keep_derived(memory.patterns)
+        self.label_bytes = 0 if memory.labels is None else self.metadata.columns["label"].longest
+        self.name_bytes = longest(memory.columns or ["dimension 00000000"])
+        state = State(memory.patterns, memory.log_prior, memory.labels, memory.model)
         # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.
-        self._stored = memory.modulation(memory.patterns)
+        self._state = replace(state, modulated=state.stored())
+        self._without_patterns = replace(self._state, patterns=memory.patterns[:, :0])
         self._row_of: dict[int, int] | None = None
         self._rows: OrderedDict[str, Tensor] = OrderedDict()
         self._lock = Lock()
@@ -82,9 +79,9 @@ class Snapshot:
             if name in self._rows:
                 self._rows.move_to_end(name)
                 return name, self._rows[name]
-        found = self.columns.rows(where or {})
+        found = self.metadata.rows(where or {})
         if forced is not None:
-            allowed = self.columns.rows(forced)
+            allowed = self.metadata.rows(forced)
             found = found[torch.isin(found, allowed, assume_unique=True)]
         with self._lock:
             self._rows[name] = found
@@ -109,7 +106,7 @@ class Snapshot:
         return self.index is not None and same is None and k <= SHARE * self.index.candidates
 
     @torch.no_grad()
-    def recall(
+    def answers(
         self,
         queries: Tensor,
         k: int,
@@ -118,33 +115,17 @@ class Snapshot:
         same: Sequence[object] | None = None,
         patterns: bool = False,
     ) -> Recall[Tensor]:
-        """As a memory recalls; `indices` are rows, and patterns are looked up only if they are asked for."""
-        memory, k = self.memory, min(k, len(self))
-        model, prior = memory.model, memory.log_prior
-        if self.index is not None and self.uses_index(k, same):
-            searched = self.index.search(queries, self.index.candidates, where=rows, groups=groups)
-            posterior, unknown = posterior_of(searched, model, k)
-            ranked = searched.best(k)
-        elif same is None:
-            ranked = rank(model, self._stored, queries, k, groups=groups, rows=rows, log_prior=prior)
-            posterior, unknown = posterior_of(ranked, model, k)
-        else:
-            numbers = numbers_of_entries("same", same, len(queries))
-            ranked, unknown = rank_together(
-                model, self._stored, queries, numbers, k, groups=groups, rows=rows, log_prior=prior
-            )
-            posterior = posterior_of(ranked, without_floor(model), k)[0]
-        found = memory.patterns.new_empty(*ranked.ids.shape, 0)
-        if patterns:
-            found = memory.patterns[ranked.ids.clamp_min(0)].masked_fill((ranked.ids < 0).unsqueeze(-1), torch.nan)
-        return Recall(ranked.ids, posterior, found, unknown, labels_at(memory.labels, ranked.ids), model.is_checked)
+        """Recall as a memory does; `indices` are rows, and patterns are looked up only if they are asked for."""
+        state, k = self._state if patterns else self._without_patterns, min(k, len(self))
+        if same is not None:
+            return state.recalled_together(queries, k, rows, groups, same)
+        if self.index is None or not self.uses_index(k):
+            return state.recalled(queries, k, rows, groups)
+        ranked = self.index.search(queries, self.index.candidates, where=rows, groups=groups)
+        return answers_of(ranked, state.model, k, state.patterns, state.labels)
 
     def explain(self, query: Tensor, rows: Tensor | None, group: str | None) -> Explanation:
-        """Why one query (1, d) is answered as it is, among the rows that may be answered."""
+        """Explain the answer to one query (1, d), among the rows that may be answered."""
         memory = self.memory
-        model = memory.model if group is None else memory.model.for_group(group)
-        model = settled(model, self._stored, query, rows)
-        ranked = rank(model, self._stored, query, 2, rows=rows, log_prior=memory.log_prior)
         names = memory.labels if memory.labels is not None else self.ids.numpy().astype(object)
-        compared = Compared.among(ranked, None, self._stored, memory.log_prior, names, memory.dimensions)
-        return explain(model, ranked, compared, query)
+        return self._state.explained(query, None, group, names, memory.columns, rows)

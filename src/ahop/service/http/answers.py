@@ -85,7 +85,7 @@ def recall_words(
     if found.unknown is not None:
         words["unknown"] = _rounded(found.unknown)
     for name in request.columns:
-        values = snapshot.columns.columns[name].values
+        values = snapshot.metadata.columns[name].values
         words.setdefault("columns", {})[name] = [
             [None if row < 0 else values[row] for row in some] for some in indices.tolist()
         ]

@@ -72,9 +72,9 @@ class Reading:
             "version": snapshot.version,
             "patterns": len(snapshot) if rows is None else len(rows),
             "dimensions": snapshot.dimensions,
-            "names": None if memory.dimensions is None else list(memory.dimensions),
+            "columns": None if memory.columns is None else list(memory.columns),
             "has_labels": memory.labels is not None,
-            "columns": {each: column.kind.__name__ for each, column in snapshot.columns.columns.items()},
+            "metadata": {each: column.kind.__name__ for each, column in snapshot.metadata.columns.items()},
             "groups": memory.model.group_names[:1000],
             "tells_unknown": memory.detector is not None,
             "index": None if snapshot.index is None else snapshot.index.engine.settings()["kind"],
@@ -203,6 +203,6 @@ class Reading:
         fields = asking.read_json(body, known, self.shared.most_values(snapshot))
         asked = asking.recall_request(fields, snapshot.dimensions, limits, queries)
         for each in asked.columns:
-            if each not in snapshot.columns.columns:
-                raise InvalidValueError(f"`columns` may name {sorted(snapshot.columns.columns)}; got {each[:100]!r}.")
+            if each not in snapshot.metadata.columns:
+                raise InvalidValueError(f"`columns` may name {sorted(snapshot.metadata.columns)}; got {each[:100]!r}.")
         return asked

@@ -162,7 +162,7 @@ class Shared:
 
     def most_values(self, snapshot: Snapshot, rows: int | None = None) -> int:
         """Values of a body that a collection has use for."""
-        return most_values(self.limits, snapshot.dimensions, len(snapshot.columns.columns), rows)
+        return most_values(self.limits, snapshot.dimensions, len(snapshot.metadata.columns), rows)
 
     async def maybe_beside(self, is_large: bool, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._beside, work) if is_large else work()

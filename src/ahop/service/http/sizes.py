@@ -45,7 +45,7 @@ def check_size(size: int, queries: int, most: int) -> None:
 
 def _query_bytes(request: RecallRequest, snapshot: Snapshot) -> int:
     sizes, policy, name = bytes_of(snapshot), request.policy, snapshot.name_bytes
-    each = sizes["answer"] + sum(snapshot.columns.columns[column].longest for column in request.columns)
+    each = sizes["answer"] + sum(snapshot.metadata.columns[column].longest for column in request.columns)
     each += sizes["pattern"] if request.patterns else 0
     each += max(NUMBER, snapshot.label_bytes) if policy is not None and policy.set_from is not None else 0
     explained = (BARS + 2) * (BAR + name) + NAMED * name + 4 * max(NUMBER, snapshot.label_bytes)

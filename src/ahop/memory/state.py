@@ -1,0 +1,112 @@
+"""One state of a memory: what a call sees of it from its beginning to its end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ahop._core.derived import keep_derived
+from ahop._core.kernels.packing import keep_packed
+from ahop._core.label_tensors import numbers_of_entries
+from ahop._core.missing import filled, holds_nan, observed
+from ahop._core.tensors import all_finite, saturate
+from ahop._core.typing import Entries, Queries, Scores, Weights
+from ahop.memory.explain import Compared, explain
+from ahop.memory.explanation import Explanation
+from ahop.memory.model import Model
+from ahop.memory.ranking import posterior_of
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import answers_of, looked_up
+from ahop.memory.scoring import rank, rank_together, settled, with_prior, without_floor
+
+
+@dataclass(frozen=True)
+class State:
+    """Patterns, labels and model that belong together: they answer one call, whatever is added or learned meanwhile.
+
+    Attributes:
+        modulated: the patterns as the similarity sees them, if they are kept; else they are modulated in each call.
+    """
+
+    patterns: Tensor
+    log_prior: Tensor | None
+    labels: NDArray[np.object_] | None
+    model: Model
+    modulated: Tensor | None = None
+
+    def stored(self) -> Tensor:
+        """The patterns as the similarity sees them."""
+        if self.modulated is not None:
+            return self.modulated
+        keep_packed(self.patterns)
+        keep_derived(self.patterns)
+        return self.model.modulation(self.patterns)
+
+    def scores(self, queries: Queries) -> Scores:
+        scores = self.model.similarity(self.stored(), queries)
+        return scores if self.log_prior is None else with_prior(scores, self.log_prior, self.model.separation)
+
+    def weights(self, queries: Queries) -> Weights:
+        return self.model.separation(self.scores(queries))
+
+    def read(self, weights: Weights) -> Queries:
+        answers = weights @ self.patterns
+        if all_finite(answers):
+            return answers
+        if not holds_nan(self.patterns):  # weights that are no distribution may be very large
+            return _held_finite(weights, self.patterns)
+        is_mean = self.model.separation.is_distribution
+        mass = (weights if is_mean else torch.ones_like(weights)) @ observed(self.patterns)
+        sums = _held_finite(weights, filled(self.patterns))
+        return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
+
+    def recalled(
+        self, queries: Queries, k: int, rows: Tensor | None = None, groups: Sequence[object] | None = None
+    ) -> Recall[Tensor]:
+        """Recall by the scores of all patterns, or of some rows (m,)."""
+        k = min(k, len(self.patterns))
+        ranked = rank(self.model, self.stored(), queries, k, groups=groups, rows=rows, log_prior=self.log_prior)
+        return answers_of(ranked, self.model, k, self.patterns, self.labels)
+
+    def recalled_together(
+        self, queries: Queries, k: int, rows: Tensor | None, groups: Sequence[object] | None, same: Entries
+    ) -> Recall[Tensor]:
+        """Recall the common origin of queries that `same` has equal entries for."""
+        k, numbers = min(k, len(self.patterns)), numbers_of_entries("same", same, len(queries)).to(queries.device)
+        ranked, unknown = rank_together(
+            self.model, self.stored(), queries, numbers, k, groups=groups, rows=rows, log_prior=self.log_prior
+        )
+        posterior = posterior_of(ranked, without_floor(self.model), k)[0]
+        return looked_up(ranked, posterior, unknown, self.model, self.patterns, self.labels)
+
+    def explained(
+        self,
+        query: Queries,
+        against: object,
+        group: object,
+        names: NDArray[np.object_] | None,
+        columns: Sequence[str] | None,
+        rows: Tensor | None = None,
+    ) -> Explanation:
+        """Explain the answer to one query (1, d), among some rows (m,) or all.
+
+        Args:
+            names: (n,) of the patterns.
+            columns: (d,) the names of the dimensions.
+        """
+        stored = self.stored()
+        model = self.model if group is None else self.model.for_group(group)
+        model = settled(model, stored, query, rows)
+        ranked = rank(model, stored, query, 2, rows=rows, log_prior=self.log_prior)
+        compared = Compared.among(ranked, against, stored, self.log_prior, names, columns)
+        return explain(model, ranked, compared, query)
+
+
+def _held_finite(weights: Weights, patterns: Tensor) -> Queries:
+    """Sums of weighed patterns, held at the largest finite number."""
+    largest = weights.detach().abs().amax(-1, keepdim=True)
+    largest = largest.where(largest > 1, 1)
+    return saturate(saturate((weights / largest) @ patterns) * largest)
