@@ -14,7 +14,15 @@ import ahop
 from ahop._core.tensors import lowest
 from ahop.fitting.choosing.negatives import hard_negatives
 from ahop.fitting.choosing.pool import fit_pool
-from ahop.fitting.choosing.posterior import CLOSEST, DRAWN, Posterior, Rivals, calibrated, closest_rivals, fit_posterior
+from ahop.fitting.choosing.posterior import (
+    CLOSEST_RIVALS,
+    DRAWN_RIVALS_OF_PAIR,
+    Posterior,
+    Rivals,
+    calibrated,
+    closest_rivals,
+    fit_posterior,
+)
 from ahop.fitting.choosing.unknown import fit_detector
 from ahop.memory.unknown import Evidence, UnknownDetector
 from tests.catalogue import moved_detector
@@ -134,7 +142,7 @@ def test_a_pattern_that_nothing_is_known_about_does_not_blunt_the_others() -> No
     assert with_it == pytest.approx(best_sharpness(scores, origins, EVEN), rel=0.05)
 
 
-@pytest.mark.parametrize("patterns", [5, 1 + CLOSEST + DRAWN, 1000])
+@pytest.mark.parametrize("patterns", [5, 1 + CLOSEST_RIVALS + DRAWN_RIVALS_OF_PAIR, 1000])
 def test_the_losses_are_those_of_the_posterior_that_is_answered(patterns: int) -> None:
     scores, origins = drawn(0.7, count=300, patterns=patterns)
     beta, fitted = posterior_fit(scores, origins, torch.ones(300))

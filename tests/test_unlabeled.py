@@ -246,6 +246,6 @@ def test_of_many_patterns_those_that_are_near_are_enough(monkeypatch: pytest.Mon
     patterns, pairs = damaged(count=4200, queries=128)
     test = ahop.MixedVariant(0.3, 0.3, 0.4, seed=0).sample(patterns, 500, 77)
     near = ahop.fit(patterns, queries=pairs.queries, similarity="mixture", progress=False)
-    monkeypatch.setattr(origins, "MANY_PATTERNS", 4200)
+    monkeypatch.setattr(origins, "SEARCHED_PATTERNS", 4200)
     exhaustive = ahop.fit(patterns, queries=pairs.queries, similarity="mixture", progress=False)
     assert hits(near, test) >= hits(exhaustive, test) - 0.01

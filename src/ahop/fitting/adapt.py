@@ -19,8 +19,8 @@ from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled.contrast import Halves
 from ahop.fitting.unlabeled.donors import offset_of, shifted
-from ahop.fitting.unlabeled.learn import CLEARLY, errors_ahead, halves_of
-from ahop.fitting.unlabeled.origins import BEST, LEAST_SHARE, OriginProblem
+from ahop.fitting.unlabeled.learn import LEARNED_STD_ERRORS, errors_ahead, halves_of
+from ahop.fitting.unlabeled.origins import BEST, LEAST_RESPONSIBILITY, OriginProblem
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
 from ahop.memory.ranking import Ranked, posterior_of
@@ -38,14 +38,14 @@ Learn: TypeAlias = Callable[[TrainingSet], Similarity]
 # Fewer queries teach nothing that could be told from chance.
 LEAST_QUERIES = 8
 # Rounds of answers and of what is learned from them.
-ROUNDS = 4
+ADAPTING_ROUNDS = 4
 # Standard errors that are no more than chance.
 NO_LESS = 1.0
 # Copies that show what a query of no stored pattern looks like.
 SIMULATED = 512
 # Of all answers to a query, the best counts at least so much: a fit needs something.
-LEAST_WEIGHT = 1e-6
-ALIGNED, ANEW = "aligned", "learned anew"
+LEAST_MEMBER_WEIGHT = 1e-6
+ALIGNED, LEARNED_ANEW = "aligned", "learned anew"
 
 
 @torch.no_grad()
@@ -200,7 +200,7 @@ class _Log:
         self.ways: dict[str, Learn] = {ALIGNED: self._aligned}
         kind = _kind(model.similarity, report)
         if kind is not None:
-            self.ways[ANEW] = kind
+            self.ways[LEARNED_ANEW] = kind
 
     def followed(self) -> tuple[AdaptReport, Model | None]:
         """Find the model that follows these queries, and report it; None where that is no better than chance."""
@@ -208,8 +208,8 @@ class _Log:
         way = max(judged, key=lambda name: _mean([each.information for each in judged[name]]))
         parts = judged[way]
         ahead = _ahead([each.information - each.before for each in parts])
-        is_likelier = _ahead([each.rise for each in parts]) > CLEARLY and ahead > -NO_LESS
-        is_kept = ahead > CLEARLY or is_likelier
+        is_likelier = _ahead([each.rise for each in parts]) > LEARNED_STD_ERRORS and ahead > -NO_LESS
+        is_kept = ahead > LEARNED_STD_ERRORS or is_likelier
         numbers = {name: _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")}
         told = AdaptReport(len(self.queries), is_kept, way, **numbers)
         if not is_kept:
@@ -231,8 +231,8 @@ class _Log:
     def _learned(self, way: str, queries: Tensor) -> tuple[Similarity, MixtureFit]:
         """The similarity that these queries teach, and the corruption that they show."""
         similarity = self.model.similarity
-        for round_number in range(ROUNDS):
-            self.bar.set_postfix_str(f"{way}, round {round_number + 1} of {ROUNDS}")
+        for round_number in range(ADAPTING_ROUNDS):
+            self.bar.set_postfix_str(f"{way}, round {round_number + 1} of {ADAPTING_ROUNDS}")
             self.bar.update()
             training = self._training(similarity, queries, self.then.form)
             similarity = self.ways[way](training)
@@ -241,11 +241,11 @@ class _Log:
     def _training(self, similarity: Similarity, queries: Tensor, form: Form | None) -> TrainingSet:
         """The answers under this similarity as pairs, each as sure as it is."""
         ranked, shares = self._answers(similarity, queries)
-        kept = shares > LEAST_SHARE
+        kept = shares > LEAST_RESPONSIBILITY
         kept[:, 0] = True  # of a query that says little, the best says most
         asked, column = kept.nonzero(as_tuple=True)
         origins, copies = ranked.ids[asked, column], queries[asked]
-        weights = shares[asked, column].clamp_min(LEAST_WEIGHT)
+        weights = shares[asked, column].clamp_min(LEAST_MEMBER_WEIGHT)
         mixture = fit_mixture(self.patterns[origins], copies, weights, form=form, is_trusted=True)
         return TrainingSet(self.patterns, origins, copies, weights.to(self.patterns), is_trusted=True, fitted=mixture)
 

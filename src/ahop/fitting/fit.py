@@ -35,7 +35,7 @@ from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled.donors import check, scaled, shifted
-from ahop.fitting.unlabeled.learn import CLEARLY, PLAIN, TRIED, learn_unlabeled
+from ahop.fitting.unlabeled.learn import LEARNED_STD_ERRORS, PLAIN, TRIED, learn_unlabeled
 from ahop.fitting.unlabeled.repeats import Repeats
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
@@ -55,9 +55,9 @@ SOLVERS: dict[str, type[Solver]] = {
     "shrinkage": ShrinkageSolver,
 }
 # From so many labels on, probabilities are calibrated on them; fewer were not tried.
-CALIBRATING = 20
+LEAST_LABELS_TO_CALIBRATE = 20
 # From so many on, they can tell whether probabilities of simulated copies are right, which are then more precise.
-TELLING = 48
+LEAST_LABELS_TO_CHECK = 48
 # Behind the name of what queries have taught, beside what the labels teach.
 OF_QUERIES = ", from the queries"
 SIMILARITIES = ("auto", *(candidate.name for candidate in CANDIDATES))
@@ -313,7 +313,7 @@ def _learn_unlabeled(
         fixed = Candidate(f"{found.name}{OF_QUERIES}", lambda training: found.similarity, is_fixed=True)
         choice = _calibrated(patterns, found.calibrating, [fixed], seed, bar)
         by_labels = None
-        if labeled is not None and labels >= CALIBRATING:
+        if labeled is not None and labels >= LEAST_LABELS_TO_CALIBRATE:
             by_labels = _calibrated(patterns, labeled, [fixed, *wanted], seed, bar, is_auto)
         is_checked = by_labels is not None and by_labels.detector is not None  # else of too few origins
         if labeled is not None and by_labels is not None and is_checked:
@@ -321,7 +321,7 @@ def _learn_unlabeled(
             is_ahead = by_labels.log_loss < of_queries - TOLERATED
             if not is_ahead:
                 by_labels = _calibrated(patterns, labeled, [fixed], seed, bar)
-            if is_ahead or labels < TELLING or _is_better(by_labels, choice, patterns, labeled):
+            if is_ahead or labels < LEAST_LABELS_TO_CHECK or _is_better(by_labels, choice, patterns, labeled):
                 choice = by_labels
     report = FitReport(
         chosen=found.name if choice.candidates == (fixed,) else choice.name,
@@ -376,7 +376,7 @@ def _is_better(choice: Choice, other: Choice, patterns: Tensor, pairs: Pairs) ->
         for each in (choice, other)
     )
     mean, error = behind(theirs, mine, torch.ones_like(mine))
-    return mean > CLEARLY * error
+    return mean > LEARNED_STD_ERRORS * error
 
 
 def _solve(

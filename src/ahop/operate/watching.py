@@ -22,7 +22,7 @@ from ahop.operate.drift import Drift, Seen, drift_between
 # Dimensions that are told one by one in words; the others are counted.
 IN_WORDS = 3
 # Halvings of the interval that a share lies in, and the largest odds that count.
-HALVINGS, MOST_ODDS = 50, 1e12
+BISECTIONS_OF_WATCH, MOST_ODDS = 50, 1e12
 # An answer that is not sure counts so much: values that are beyond all patterns must show.
 LEAST_WEIGHT = 0.1
 # A detector tells unknown queries if its odds, even before the query is seen, explain so much of the variance.
@@ -276,7 +276,7 @@ def _crossing(falling: Callable[[float], float], low: float, high: float) -> flo
         return low
     if falling(high) >= 0:
         return high
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS_OF_WATCH):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if falling(middle) > 0 else (low, middle)
     return 0.5 * (low + high)

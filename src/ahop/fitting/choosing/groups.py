@@ -18,7 +18,7 @@ LEAST_PAIRS = 2
 # A fit of its own needs so many pairs; pairs of other groups count so much in it.
 OWN_PAIRS, BORROWED = 20, 0.1
 # Groups that the choice is made on, and the standard errors by which what is tried must be better.
-TRIED_GROUPS, FOLDS, CLEARLY = 3, 2, 2.0
+TRIED_GROUPS, GROUP_FOLDS, GROUP_STD_ERRORS = 3, 2, 2.0
 
 
 def numbered(names: Sequence[str]) -> tuple[list[str], Tensor]:
@@ -91,7 +91,7 @@ def _own_fits_help(training: TrainingSet, candidate: Candidate, own: list[Tensor
         alone.append(_held_out(training, mine, candidate.learn, own=mine))
     losses = torch.cat(common)
     mean, error = behind(losses, torch.cat(alone), torch.ones_like(losses))
-    return mean > CLEARLY * error
+    return mean > GROUP_STD_ERRORS * error
 
 
 def _borrowing(training: TrainingSet, own: Tensor) -> TrainingSet:
@@ -102,10 +102,10 @@ def _held_out(
     training: TrainingSet, judged: Tensor, learn: Callable[[TrainingSet], Similarity], own: Tensor | None = None
 ) -> Tensor:
     """Log-losses of these pairs (m,), each half judged by what was learned from the other, mostly from one's own."""
-    halves = distinct(training.origins)[1] % FOLDS
+    halves = distinct(training.origins)[1] % GROUP_FOLDS
     rows, scores = [], []
     with torch.no_grad():
-        for fold in range(FOLDS):
+        for fold in range(GROUP_FOLDS):
             asked = (judged & (halves == fold)).nonzero().squeeze(-1)
             seen = (halves != fold).nonzero().squeeze(-1)
             if not len(asked) or not len(seen):

@@ -15,7 +15,7 @@ from ahop.similarities.base import Similarity
 # Products for the scan of all patterns: fewer pairs are looked at where there are more patterns, but some always are.
 SCANNED_WORK, LEAST_SCANNED = 1 << 34, 32
 # Rivals of each pair that are taken as they are, and those that stand for all others.
-CLOSEST, DRAWN = 128, 1024
+CLOSEST_NEGATIVES, DRAWN_NEGATIVES = 128, 1024
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def hard_negatives(
         judges: for each copy, the similarity that has not seen its origin.
     """
     drawing, origins = torch.Generator().manual_seed(seed), origins.to(patterns.device)
-    rows = distinct(torch.randint(len(patterns), (DRAWN,), generator=drawing).to(patterns.device))[0]
-    closest = nearest(near, patterns, copies, min(CLOSEST, len(patterns)))
+    rows = distinct(torch.randint(len(patterns), (DRAWN_NEGATIVES,), generator=drawing).to(patterns.device))[0]
+    closest = nearest(near, patterns, copies, min(CLOSEST_NEGATIVES, len(patterns)))
     scores = []
     for copy, origin, near_by, judge in zip(copies, origins, closest, judges, strict=True):
         chosen = torch.cat([origin.view(1), near_by, rows])

@@ -19,7 +19,7 @@ WITHIN, OF_A_GUESS = 1.0, 0.5
 LEAST_GAIN, LEAST_GAIN_OF_POOL = 0.08, 0.5
 MOST_MEMBERS = 5
 # Weights below this are none.
-LEAST_WEIGHT = 1e-6
+LEAST_POOL_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def fit_pool(rivals: Rivals, trust: Tensor, first: int, losses: Sequence[float],
     members = [each for each, loss in enumerate(losses) if loss <= limits[each]]
     start = torch.full((len(members),), 1 / len(members), dtype=torch.float64)
     found = fit_posterior(rivals.only(members), trust, PENALTY, start)
-    kept = [place for place, weight in enumerate(found.weights.tolist()) if weight > LEAST_WEIGHT]
+    kept = [place for place, weight in enumerate(found.weights.tolist()) if weight > LEAST_POOL_WEIGHT]
     members, found = [members[place] for place in kept], _only(found, kept)
     while len(members) > 1 and (ours := [member for member in members if member not in brought]):
         without = {member: _without(member, members, rivals, trust) for member in ours}

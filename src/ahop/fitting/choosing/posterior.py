@@ -9,7 +9,7 @@ from torch import Tensor
 from ahop._core.typing import Origins, Scores
 
 # Newton steps, and the shares of a step that are tried until the objective falls.
-STEPS, SHARES, TOLERANCE = 40, (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001), 1e-5
+NEWTON_STEPS_OF_POSTERIOR, SHARES, POSTERIOR_TOLERANCE = 40, (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001), 1e-5
 # Prior of the floor, in pairs that the scores say nothing about, and in pairs that they do. Half a pair, the prior of
 # Jeffreys: twenty pairs that are all found give a floor of 2 %; 1.5 gave 7 %, and probabilities that were too low.
 MISSED, MET = 0.5, 1.0
@@ -17,7 +17,7 @@ MOST_FLOOR = 0.5
 # In pairs: as if a quarter of one more had shown the runner-up to be right. No number of pairs makes anything certain.
 DOUBT = 0.25
 # Rivals of each pair that are kept as they are, and those that are drawn to stand for all others.
-CLOSEST, DRAWN = 64, 32
+CLOSEST_RIVALS, DRAWN_RIVALS_OF_PAIR = 64, 32
 # Below the best by more than this many units, a score says "certainly not".
 FARTHEST = 1e6
 
@@ -69,15 +69,15 @@ def closest_rivals(scores: list[Scores], origins: Origins, rank_by: Tensor | Non
     """
     own, (pairs, count) = origins.unsqueeze(-1), scores[0].shape
     near = (scores[0] if rank_by is None else rank_by).scatter(-1, own, -torch.inf)
-    if count <= 1 + CLOSEST + DRAWN:
+    if count <= 1 + CLOSEST_RIVALS + DRAWN_RIVALS_OF_PAIR:
         columns = torch.cat([own, near.sort(dim=-1, descending=True, stable=True).indices[:, : count - 1]], dim=-1)
         log_counts = torch.zeros_like(columns, dtype=torch.float64)
     else:
-        columns = torch.cat([own, near.topk(CLOSEST, dim=-1).indices], dim=-1)
-        drawn = torch.arange(DRAWN, device=own.device) * count // DRAWN
+        columns = torch.cat([own, near.topk(CLOSEST_RIVALS, dim=-1).indices], dim=-1)
+        drawn = torch.arange(DRAWN_RIVALS_OF_PAIR, device=own.device) * count // DRAWN_RIVALS_OF_PAIR
         taken = (drawn.view(1, -1, 1) == columns.unsqueeze(1)).any(-1)
-        each = ((count - 1 - CLOSEST) / (~taken).sum(-1, keepdim=True).clamp_min(1)).double().log()
-        of_drawn = each.expand(-1, DRAWN).masked_fill(taken, -torch.inf)
+        each = ((count - 1 - CLOSEST_RIVALS) / (~taken).sum(-1, keepdim=True).clamp_min(1)).double().log()
+        of_drawn = each.expand(-1, DRAWN_RIVALS_OF_PAIR).masked_fill(taken, -torch.inf)
         log_counts = torch.cat([torch.zeros_like(columns, dtype=torch.float64), of_drawn], dim=-1)
         columns = torch.cat([columns, drawn.expand(pairs, -1)], dim=-1)
     values = [each.gather(-1, columns).double() - each.amax(-1, keepdim=True).double() for each in scores]
@@ -99,13 +99,13 @@ def fit_posterior(
     problem = _Problem(rivals, trust.double(), penalty)
     weights = torch.ones(len(rivals.scores), dtype=torch.float64) if start is None else start.double()
     before = problem.objective(weights, floor)
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS_OF_POSTERIOR):
         floor = problem.best_floor(weights, floor)
         moved = problem.step(weights, floor)
         if moved is None:
             break
         weights, objective = moved
-        if before - objective < TOLERANCE:
+        if before - objective < POSTERIOR_TOLERANCE:
             break
         before = objective
     return Posterior(weights, floor, problem.losses(weights, floor), problem.objective(weights, floor))

@@ -14,7 +14,7 @@ from ahop._core.typing import Patterns
 from ahop.errors import InvalidValueError
 from ahop.fitting.choosing.candidates import CANDIDATES, Candidate, debiased, own_candidates
 from ahop.fitting.choosing.negatives import hard_negatives, pairs_to_scan
-from ahop.fitting.choosing.pool import LEAST_WEIGHT, PENALTY, WITHIN, cross_fitted, fit_pool, promises
+from ahop.fitting.choosing.pool import LEAST_POOL_WEIGHT, PENALTY, WITHIN, cross_fitted, fit_pool, promises
 from ahop.fitting.choosing.posterior import Rivals, behind, calibrated, closest_rivals, fit_posterior
 from ahop.fitting.choosing.unknown import detector_of, fit_detector
 from ahop.fitting.corruption.training_set import TrainingSet
@@ -26,7 +26,7 @@ from ahop.similarities.pooled import PooledSimilarity, worst_for_unknown
 from ahop.variants.base import Pairs
 
 # Folds for few pairs, and for many: these are as good to learn from with a third of them held out.
-FOLDS, FEW_FOLDS, MANY_PAIRS = 5, 3, 200
+SELECTION_FOLDS, FEW_FOLDS, PAIRS_FOR_FEW_FOLDS = 5, 3, 200
 # To tell candidates apart, so many entries of so many pairs are enough to learn from; the chosen ones see all.
 MOST_ENTRIES, LEAST_TAUGHT = 1 << 18, 256
 # Fewer origins cannot be split into some to learn from and some to judge by.
@@ -35,11 +35,11 @@ LEAST_ORIGINS = 4
 CHANCE, ALIKE = 2.0, 0.01
 # After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out, unless a
 # pool with the best promises to make the log-losses of that fold fall by so much.
-LEAST_HELD_OUT, HOPELESS, CLEARLY, PROMISING = 20, 0.05, 2.0, 1.0
+LEAST_HELD_OUT, HOPELESS, TIE_STD_ERRORS, PROMISING = 20, 0.05, 2.0, 1.0
 # A mixture, or what queries have taught, describes the copies if its log-loss is within this of the best.
 TOLERATED = 0.1
 # Pairs that judge, and stored patterns that they are told apart from: neither grows with the memory.
-HELD_OUT_PAIRS, MOST_RIVALS, LEAST_RIVALS, WORK = 1024, 2048, 256, 1 << 28
+HELD_OUT_PAIRS, MOST_RIVALS, LEAST_RIVALS, SELECTION_WORK = 1024, 2048, 256, 1 << 28
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def choose(
     bar.set_postfix_str("fit to all pairs")
     chosen = tuple(each.candidate for each in members)
     weights = tuple(
-        max(float(weight), LEAST_WEIGHT) * each.trial.beta
+        max(float(weight), LEAST_POOL_WEIGHT) * each.trial.beta
         for weight, each in zip(pool.posterior.weights, members, strict=True)
     )
     scores = _pooled([each.scores for each in members], chosen, weights)
@@ -257,7 +257,7 @@ def _hopeful(
     kept, others = [], []
     for place, each in enumerate(outcomes):
         mean, error = behind(each.losses, outcomes[best].losses, trust)
-        is_hopeful = mean <= max(HOPELESS, CLEARLY * error) or promised.get(place, 0.0) > PROMISING
+        is_hopeful = mean <= max(HOPELESS, TIE_STD_ERRORS * error) or promised.get(place, 0.0) > PROMISING
         if is_hopeful or each.candidate.is_brought:
             kept.append(each.candidate)
         else:
@@ -362,7 +362,7 @@ def training_set_of(patterns: Patterns, pairs: Pairs, groups: Tensor | None, see
     """The pairs, beside as many stored patterns as the work allows: all origins, and others drawn at random."""
     origins, places = distinct(pairs.origins)
     held_out = max(1, min(len(pairs), HELD_OUT_PAIRS))
-    room = min(max(WORK // (held_out * patterns.shape[1]), LEAST_RIVALS), MOST_RIVALS)
+    room = min(max(SELECTION_WORK // (held_out * patterns.shape[1]), LEAST_RIVALS), MOST_RIVALS)
     generator = Generator().manual_seed(seed)
     if len(patterns) <= room:
         drawn = torch.arange(len(patterns))
@@ -380,7 +380,7 @@ def folds_of(training: TrainingSet, seed: int) -> Tensor | None:
     different, places = distinct(training.origins)
     if len(different) < LEAST_ORIGINS:
         return None
-    count = min(FOLDS if len(training) < MANY_PAIRS else FEW_FOLDS, len(different))
+    count = min(SELECTION_FOLDS if len(training) < PAIRS_FOR_FEW_FOLDS else FEW_FOLDS, len(different))
     order = torch.randperm(len(different), generator=Generator().manual_seed(seed))
     return (order % count)[places]
 

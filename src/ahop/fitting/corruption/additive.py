@@ -13,7 +13,7 @@ from ahop.fitting.corruption.entries import Entries
 from ahop.fitting.corruption.missingness import Gaps
 from ahop.similarities.additive import AdditiveSimilarity
 
-FOLDS = 4
+ADDITIVE_FOLDS = 4
 # How finely the values of queries and of patterns are told apart.
 QUERY_KNOTS, PATTERN_KNOTS = 32, 16
 # Widths of the smoothing, in knots, and how likely two values meet whatever the table says.
@@ -106,17 +106,17 @@ class Counts:
         entries = self.pairs.entries
         dimensions = entries.shape[0]
         kinds = dimensions if per_dimension else 1
-        fold = entries.of_pairs_as(torch.arange(entries.shape[1]) % FOLDS)
+        fold = entries.of_pairs_as(torch.arange(entries.shape[1]) % ADDITIVE_FOLDS)
         block = fold * kinds + entries.of_dimensions_as(torch.arange(dimensions)) if per_dimension else fold
         weights = entries.of_pairs(self.pairs.weights)
         asked, asked_share = entries.between(self.knots.queries, entries.copies)
         stored, stored_share = entries.between(self.knots.patterns, entries.originals)
         cell = (block * QUERY_KNOTS + asked) * PATTERN_KNOTS + stored
-        counts = torch.zeros(FOLDS * kinds * QUERY_KNOTS * PATTERN_KNOTS, dtype=torch.float64)
+        counts = torch.zeros(ADDITIVE_FOLDS * kinds * QUERY_KNOTS * PATTERN_KNOTS, dtype=torch.float64)
         for across, of_asked in ((0, weights * (1 - asked_share)), (PATTERN_KNOTS, weights * asked_share)):
             for along, share in ((0, of_asked * (1 - stored_share)), (1, of_asked * stored_share)):
                 counts += torch.bincount((cell + across + along).flatten(), share.flatten(), len(counts))
-        return counts.view(FOLDS, kinds, QUERY_KNOTS, PATTERN_KNOTS)
+        return counts.view(ADDITIVE_FOLDS, kinds, QUERY_KNOTS, PATTERN_KNOTS)
 
     def similarity(self, rank: int) -> AdditiveSimilarity:
         """The shared table, and `rank - 1` more that tell most of how the dimensions differ."""

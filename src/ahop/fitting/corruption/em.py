@@ -14,7 +14,7 @@ from ahop.fitting.corruption.units import ends, grain, units
 from ahop.variants.density import StepDensity
 from ahop.variants.mixture import MixtureVariant, log_two_bumps
 
-TOLERANCE = 1e-5
+EM_TOLERANCE = 1e-5
 # Where outliers are shifted too, the edges of their density tell the bias better than the mean of what was kept.
 EDGE_STEPS = (20, 28, 36)
 EDGE_GRID = 15
@@ -188,7 +188,7 @@ class Expectation:
             state = moved
             self.step, self.beyond = self._steps(state)
             self._fit_outliers(share.sub(kept))
-            settled = abs(likelihood - before) < TOLERANCE
+            settled = abs(likelihood - before) < EM_TOLERANCE
             before = likelihood
             step = min((each for each in EVENTS if each > step), default=steps) if settled else step + 1
         if not is_trial and not self.is_trusted:

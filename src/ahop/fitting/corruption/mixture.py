@@ -11,9 +11,9 @@ from ahop.fitting.corruption.em import Expectation, Start
 from ahop.fitting.corruption.rows import PairedRows
 from ahop.variants.mixture import MixtureVariant
 
-MAX_STEPS = 50
+EM_STEPS = 50
 # To find out which form the corruption has, some of the pairs, dimensions and steps are enough.
-TRIAL_PAIRS, TRIAL_ENTRIES, TRIAL_STEPS = 256, 1 << 15, 24
+TRIAL_PAIRS, MIXTURE_TRIAL_ENTRIES, MIXTURE_TRIAL_STEPS = 256, 1 << 15, 24
 # Forms that come so close to the best, in log-likelihood of an entry, are tried in full.
 CLOSE = 0.01
 
@@ -63,7 +63,7 @@ def fit_mixture(
     form: Form | None = None,
     start: MixtureFit | None = None,
     is_trusted: bool = False,
-    steps: int = MAX_STEPS,
+    steps: int = EM_STEPS,
 ) -> MixtureFit:
     """The most likely mixture for pairs of rows (m, d); of all forms, unless one is asked for.
 
@@ -95,13 +95,13 @@ def _check_differences(originals: Tensor, copies: Tensor) -> None:
 
 
 def _best(pairs: PairedRows, is_trusted: bool) -> MixtureFit:
-    return max((_fit(pairs, form, MAX_STEPS, is_trusted) for form in _likely_forms(pairs, is_trusted)), key=_worth)
+    return max((_fit(pairs, form, EM_STEPS, is_trusted) for form in _likely_forms(pairs, is_trusted)), key=_worth)
 
 
 def _likely_forms(pairs: PairedRows, is_trusted: bool) -> list[Form]:
     """Those that a part of the pairs cannot tell from the best."""
-    part = pairs.part(TRIAL_PAIRS, TRIAL_ENTRIES)
-    trials = [_fit(part, form, TRIAL_STEPS, is_trusted) for form in FORMS]
+    part = pairs.part(TRIAL_PAIRS, MIXTURE_TRIAL_ENTRIES)
+    trials = [_fit(part, form, MIXTURE_TRIAL_STEPS, is_trusted) for form in FORMS]
     best = max(_worth(trial) for trial in trials)
     return [trial.form for trial in trials if _worth(trial) > best - CLOSE]
 
@@ -120,7 +120,7 @@ def _pairs(originals: Tensor, copies: Tensor, weights: Tensor | None) -> PairedR
 def _fit(pairs: PairedRows, form: Form, steps: int, is_trusted: bool, start: MixtureFit | None = None) -> MixtureFit:
     given = None if start is None else Start(start.variant, start.trust, start.wrong)
     problem = Expectation(pairs, form.signs, form.own_units, given, is_trusted)
-    state, trust, likelihood = problem.solve(steps, is_trial=steps == TRIAL_STEPS)
+    state, trust, likelihood = problem.solve(steps, is_trial=steps == MIXTURE_TRIAL_STEPS)
     middle, scale = problem.middle, problem.scale
     variant = MixtureVariant(pairs.copies.shape[1], form.signs).double()
     shift = 0 if form.signs else state.bias

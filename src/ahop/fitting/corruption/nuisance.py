@@ -13,17 +13,17 @@ from ahop.errors import InvalidValueError, ShapeError
 from ahop.variants.nuisance import NuisanceVariant
 
 # Of EM. More would fit few pairs too well.
-STEPS, MOST_STEPS, PAIRS_PER_STEP = 10, 30, 5
+NUISANCE_EM_STEPS, MOST_STEPS, PAIRS_PER_STEP = 10, 30, 5
 # Pairs' worth of trust in what all dimensions have in common, for the variance of each.
 PSEUDO_PAIRS = 5.0
 # Of the variance of the residuals: noise that is believed in, by one pair's worth, when directions explain it all.
 NOISE_SHARE = 1e-3
 # What is tried on pairs held out: factors of the noise, and temperatures, as dimensions are not as independent as said.
 INFLATIONS = (1.0, 3.0, 10.0)
-TEMPERATURES = (1.0, 2.0, 4.0, 10.0, 20.0, 40.0, 100.0)
+NUISANCE_TEMPERATURES = (1.0, 2.0, 4.0, 10.0, 20.0, 40.0, 100.0)
 # Weight of the likelihood, for each dimension, beside the share of doubt in retrieval: it decides where none is left.
 LIKELIHOOD_WEIGHT = 0.01
-FOLDS, FOLD_PAIRS, MOST_HELD_OUT, MOST_CANDIDATES = 5, 256, 64, 128
+NUISANCE_FOLDS, FOLD_PAIRS, MOST_HELD_OUT, MOST_CANDIDATES = 5, 256, 64, 128
 # Where the amounts of a pair stand, after those of offset and slope.
 GAIN, FREE = 2, slice(3, None)
 
@@ -71,7 +71,7 @@ def fit_nuisance(
     data = _checked(originals, copies, weights)
     check_count("rank", rank)
     chosen = chosen or _chosen(data, rank)
-    steps = max(STEPS, min(MOST_STEPS, len(data) // PAIRS_PER_STEP))
+    steps = max(NUISANCE_EM_STEPS, min(MOST_STEPS, len(data) // PAIRS_PER_STEP))
     return _as_variant(data, _estimate(data, rank, chosen.gain, steps), rank, chosen, data.unit)
 
 
@@ -185,7 +185,7 @@ def _checked(originals: Patterns, copies: Queries, weights: PerPattern | None) -
     return _Data(originals[kept] / unit, copies[kept] / unit, weights[kept], unit, epsilon * max(largest, 1.0))
 
 
-def _estimate(data: _Data, rank: int, gain: bool, steps: int = STEPS) -> _Estimate:
+def _estimate(data: _Data, rank: int, gain: bool, steps: int = NUISANCE_EM_STEPS) -> _Estimate:
     """EM, from the principal directions of the residuals on."""
     residuals = data.copies - data.originals
     observed = (~residuals.isnan()).to(residuals)
@@ -375,7 +375,7 @@ def _chosen(data: _Data, rank: int) -> NuisanceChoice:
         return NuisanceChoice(gain=False, inflation=1.0)
     label = torch.randperm(distinct, generator=torch.Generator().manual_seed(0)).to(label)[label]
     row = torch.empty_like(label[:distinct]).scatter_(0, label, torch.arange(len(label), device=label.device))
-    folds = min(FOLDS, distinct)
+    folds = min(NUISANCE_FOLDS, distinct)
     losses: dict[NuisanceChoice, list[Tensor]] = {}
     for fold in range(max(1, min(folds, FOLD_PAIRS // len(data)))):
         training = data.rows((label % folds != fold).nonzero().squeeze(-1))
@@ -389,7 +389,7 @@ def _chosen(data: _Data, rank: int) -> NuisanceChoice:
                 variant = _as_variant(training, estimate, rank, choice)
                 scores = variant.log_likelihood(candidates, data.copies[held_out])
                 own = scores.diagonal().unsqueeze(-1)
-                doubts = [((scores - own) / temperature).logsumexp(-1) for temperature in TEMPERATURES]
+                doubts = [((scores - own) / temperature).logsumexp(-1) for temperature in NUISANCE_TEMPERATURES]
                 loss = torch.stack(doubts, dim=-1) - LIKELIHOOD_WEIGHT * own / data.originals.shape[1]
                 losses.setdefault(choice, []).append(loss)
     return min(losses, key=lambda option: float(torch.cat(losses[option]).mean(0).min()))

@@ -12,7 +12,7 @@ from ahop.fitting.corruption.nuisance import NuisanceChoice, choose_nuisance
 from ahop.transforms.base import Transform
 
 # From so many pairs on, a fit to a part of them is started from that to all.
-MANY_PAIRS = 100
+PAIRS_FOR_WARM_START = 100
 # Rows whose neighbors in a row differ by less than this share of what all its values differ by are curves.
 SMOOTH = 0.05
 
@@ -73,7 +73,7 @@ class TrainingSet:
             return self.fitted
         if self.whole is None:
             return fit_mixture(*pairs)
-        if len(self) < MANY_PAIRS:  # what is held out shows in a start from all, and few pairs take few steps
+        if len(self) < PAIRS_FOR_WARM_START:  # what is held out shows in a start from all, and few pairs take few steps
             return fit_mixture(*pairs, form=self.whole.mixture.form)
         return fit_mixture(*pairs, start=self.whole.mixture)
 

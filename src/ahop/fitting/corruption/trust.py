@@ -12,11 +12,11 @@ from ahop.fitting.corruption.missingness import Gaps
 from ahop.variants.mixture import MixtureVariant
 
 # Others that a copy may belong to: as many as so much work allows, and at least so many.
-WORK, WORK_AT_END, LEAST_OTHERS = 1 << 23, 1 << 25, 16
+TRUST_WORK, WORK_AT_END, LEAST_OTHERS = 1 << 23, 1 << 25, 16
 # The share of wrong pairs is no less and no more, and found from here in so many steps.
-LEAST_WRONG, MOST_WRONG, START, STEPS = 1e-4, 0.5, 0.02, 20
+LEAST_WRONG, MOST_WRONG, START, TRUST_EM_STEPS = 1e-4, 0.5, 0.02, 20
 # By how much what entries say may be less than their sum.
-BETAS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+EVIDENCE_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
 
 @final
@@ -60,10 +60,10 @@ class Doubts:
         count, dimensions = self.copies.shape
         if count <= 1 or not dimensions:
             return trust, LEAST_WRONG
-        scores, chance = self._scores(variant, trust, self._others(WORK_AT_END if at_end else WORK))
-        own = torch.stack([(beta * scores).softmax(-1)[:, 0] for beta in BETAS]).double()
+        scores, chance = self._scores(variant, trust, self._others(WORK_AT_END if at_end else TRUST_WORK))
+        own = torch.stack([(beta * scores).softmax(-1)[:, 0] for beta in EVIDENCE_WEIGHTS]).double()
         shares, wrong = self.weights / self.weights.sum().clamp_min(1e-9), torch.full_like(own[:, :1], START)
-        for _ in range(STEPS):
+        for _ in range(TRUST_EM_STEPS):
             either = torch.lerp(own, chance, wrong)
             wrong = (wrong * (shares * chance / either).sum(-1, keepdim=True)).clamp(LEAST_WRONG, MOST_WRONG)
         either = torch.lerp(own, chance, wrong)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 # Steps of the projected Newton method, and how often a step is halved before it is given up.
-MAX_STEPS, HALVINGS = 200, 40
+CONE_STEPS, HALVINGS = 200, 40
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def _minimum(hessian: Tensor, linear: Tensor, start: Tensor, bounded: Tensor) ->
     Converges in finitely many steps, as the quadratic is strictly convex: the set of active bounds settles.
     """
     place, scale = start.clone(), hessian.diagonal().clamp_min(1e-300).sqrt()
-    for _ in range(MAX_STEPS):
+    for _ in range(CONE_STEPS):
         gradient = hessian @ place + linear
         free = ~(bounded & (place <= 0) & (gradient >= 0))
         if not bool(free.any()) or float((gradient / scale)[free].abs().max()) < 1e-12 * (

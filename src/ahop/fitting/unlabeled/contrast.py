@@ -16,16 +16,16 @@ from ahop.similarities.base import Similarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 
 # Queries that are asked.
-MOST_QUERIES = 256
+MOST_HALVED_QUERIES = 256
 # Inverse temperatures that are tried, in units of the mean lead of the best, first in coarse steps; and floors.
-BETAS, FLOORS = torch.logspace(-1.5, 2.0, 22, dtype=torch.float64), (0.001, 0.01, 0.03, 0.1, 0.3)
+INVERSE_TEMPERATURES, FLOORS = torch.logspace(-1.5, 2.0, 22, dtype=torch.float64), (0.001, 0.01, 0.03, 0.1, 0.3)
 COARSE = 3
 # The least exponent of a weight: less is lost beside the least floor, and products of two are normal numbers.
 LEAST_OF_WEIGHTS = -30.0
 # From this share of missing entries on, neighbors are divided.
 MOSTLY = 0.5
 # Among more patterns, halves choose between those that are near to any query, so many of each, and some that are drawn.
-MANY_PATTERNS, NEAR, DRAWN = 4096, 8, 2048
+CONTRASTED_PATTERNS, NEAREST_RIVALS, DRAWN_RIVALS = 4096, 8, 2048
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Halves:
     """
 
     def __init__(self, patterns: Tensor, queries: Tensor, others: Tensor | None = None) -> None:
-        self.counted = min(len(queries), MOST_QUERIES)
-        self.asked = queries[:MOST_QUERIES]
+        self.counted = min(len(queries), MOST_HALVED_QUERIES)
+        self.asked = queries[:MOST_HALVED_QUERIES]
         if others is not None:
-            self.asked = torch.cat([self.asked, others[: MOST_QUERIES - self.counted]])
+            self.asked = torch.cat([self.asked, others[: MOST_HALVED_QUERIES - self.counted]])
         self.is_possible = min(len(self.asked), *patterns.shape) >= 2
         self.rows = _rows(patterns, self.asked) if self.is_possible else torch.arange(0)
         self.stored = patterns[self.rows]
@@ -88,7 +88,7 @@ class Halves:
             one, other = (_held(chosen(self.stored, part)) for part in parts)
             share = _share(whole, one + other)
             halves.append((below_top(share * one)[0].float(), below_top(share * other)[0].float()))
-        betas = (BETAS / unit).tolist()
+        betas = (INVERSE_TEMPERATURES / unit).tolist()
         tried = {number: self._at(betas[number], halves) for number in range(0, len(betas), COARSE)}
         about = max(tried, key=lambda number: tried[number].worth)
         for number in range(max(0, about - COARSE + 1), min(len(betas), about + COARSE)):
@@ -148,11 +148,11 @@ def _information(together: Tensor, floor: float, count: int) -> Tensor:
 
 def _rows(patterns: Tensor, queries: Tensor) -> Tensor:
     """The patterns that halves choose between: all, or those near to some query, once the medians of columns agree."""
-    if len(patterns) <= MANY_PATTERNS:
+    if len(patterns) <= CONTRASTED_PATTERNS:
         return torch.arange(len(patterns), device=patterns.device)
     moved = queries - median_shift(patterns, queries)
-    near = nearest(EuclideanSimilarity(), patterns, moved, NEAR).flatten()
-    drawn = torch.randint(len(patterns), (DRAWN,), generator=Generator().manual_seed(0))
+    near = nearest(EuclideanSimilarity(), patterns, moved, NEAREST_RIVALS).flatten()
+    drawn = torch.randint(len(patterns), (DRAWN_RIVALS,), generator=Generator().manual_seed(0))
     return distinct(torch.cat([near, drawn.to(near)]))[0]
 
 
@@ -161,7 +161,7 @@ def drawn_origins(similarity: Similarity, posterior: Softmax, patterns: Tensor, 
     """One origin for each query (b,), as likely as the posterior says."""
     generator = Generator().manual_seed(seed)
     found = []
-    for part in blocks(len(queries), 1, MOST_QUERIES):
+    for part in blocks(len(queries), 1, MOST_HALVED_QUERIES):
         total = posterior(similarity(patterns, queries[part]).double()).cumsum(-1)
         place = torch.rand(len(total), 1, generator=generator, dtype=torch.float64).to(total.device) * total[:, -1:]
         found.append(torch.searchsorted(total, place).squeeze(-1).clamp_max(len(patterns) - 1))

@@ -14,9 +14,9 @@ from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity
 
 # The log that a group's offset is found from, and the rows that are answered; scores that are held at once.
-LOG, ASKED, LEAST_ASKED, MOST_SCORES = 30, 100, 8, 2**26
+LOG, QUERIES_FOR_OFFSET, LEAST_ASKED, MOST_SCORES = 30, 100, 8, 2**26
 # Likely origins of a query that its offset is looked for among, and rounds of origins and offsets in turn.
-LIKELY, ROUNDS = 10, 6
+LIKELY, OFFSET_ROUNDS = 10, 6
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Chec
         finds_offset: whether the offset of each part is taken off, found from rows of it as if nobody had labeled them.
     """
     generator, turns = Generator().manual_seed(seed), repeats.in_turn()
-    most = max(LEAST_ASKED, min(ASKED, MOST_SCORES // max(1, len(turns) * len(turns[0][0]))))
+    most = max(LEAST_ASKED, min(QUERIES_FOR_OFFSET, MOST_SCORES // max(1, len(turns) * len(turns[0][0]))))
     scores, origins, part_of = [], [], []
     for part, (patterns, rows) in enumerate(turns):
         drawn = rows[torch.randperm(len(rows), generator=generator)]
@@ -81,7 +81,7 @@ def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Chec
 def offset_of(model: Model, patterns: Tensor, log: Tensor) -> float:
     """Estimate the offset of a log from its unknown origins: the median, in turns with these."""
     offset = 0.0
-    for _ in range(ROUNDS):
+    for _ in range(OFFSET_ROUNDS):
         weights = model.separation(model.similarity(patterns, log - offset))
         share, rows = weights.topk(min(LIKELY, len(patterns)), -1)
         differences = log.unsqueeze(-2) - patterns[rows]

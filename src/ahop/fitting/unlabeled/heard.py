@@ -14,7 +14,7 @@ from ahop.similarities.pooled import PooledSimilarity
 MEMBERS = ("heard_sorensen", "powed_sorensen")
 HEARD = " + ".join(MEMBERS)
 # Rounds of answers and of the offset that these show.
-ROUNDS = 4
+HEARD_ROUNDS = 4
 
 
 @torch.no_grad()
@@ -34,7 +34,7 @@ def learn_heard(patterns: Tensor, queries: Tensor) -> PooledSimilarity:
 def _followed(candidate: Candidate, patterns: Tensor, queries: Tensor) -> Similarity:
     weights = torch.ones(len(queries)).to(patterns)
     origins = torch.zeros(len(queries), dtype=torch.long, device=patterns.device)
-    for number in range(ROUNDS + 1):
+    for number in range(HEARD_ROUNDS + 1):
         similarity = candidate.learn(TrainingSet(patterns, origins, queries, weights, is_trusted=True))
         assert isinstance(similarity, AlignedSimilarity)
         if number == 0:  # nothing is known yet

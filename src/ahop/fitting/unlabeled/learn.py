@@ -24,13 +24,13 @@ Told: TypeAlias = Callable[[str], None]
 PLAIN, MIXTURE = "euclidean", "mixture"
 TRIED = (PLAIN, "manhattan", "debiased", MIXTURE)
 # Queries that are learned from: more would take longer, and teach little more.
-MOST_QUERIES = 2048
+MOST_QUERIES_LEARNED = 2048
 # Fewer queries are judged in two halves, each by what was learned from the other; of more, one half is enough.
 MANY_QUERIES = 256
 # Standard errors that are more than chance.
-CLEARLY = 2.0
+LEARNED_STD_ERRORS = 2.0
 # Pairs that probabilities are made of.
-CALIBRATING = 512
+SIMULATED_COPIES = 512
 # How the soft pairs that a similarity is learned from were found: by the mixture, or by a distance.
 SOURCES = INFERRED, BY_DISTANCE = "", ", by distance"
 # What a distance alone can teach: tables of any form. A mixture does better by itself.
@@ -104,8 +104,10 @@ def learn_unlabeled(
         wanted: what to choose among.
         may_hear: try metrics of strengths too, where gaps tell that nothing was heard.
     """
-    if len(queries) > MOST_QUERIES:
-        queries = queries[torch.arange(MOST_QUERIES, device=queries.device) * len(queries) // MOST_QUERIES]
+    if len(queries) > MOST_QUERIES_LEARNED:
+        queries = queries[
+            torch.arange(MOST_QUERIES_LEARNED, device=queries.device) * len(queries) // MOST_QUERIES_LEARNED
+        ]
     hears = may_hear and silence_tells(patterns, queries)
     metric = HEARD if hears else PLAIN
     sources = SOURCES if any(each.name in TAUGHT_BY_DISTANCE for each in wanted) else (INFERRED,)
@@ -141,8 +143,8 @@ def _calibrating(
 ) -> Pairs:
     """A mixture knows how to make copies; for all else, origins of the queries are drawn."""
     if chosen == MIXTURE or len(queries) < 2 or len(patterns) < 2 or patterns.shape[1] < 2:
-        return inference.mixture.variant.sample(patterns, CALIBRATING, seed)
-    asked = queries[torch.randint(len(queries), (CALIBRATING,), generator=torch.Generator().manual_seed(seed))]
+        return inference.mixture.variant.sample(patterns, SIMULATED_COPIES, seed)
+    asked = queries[torch.randint(len(queries), (SIMULATED_COPIES,), generator=torch.Generator().manual_seed(seed))]
     posterior = contrast(similarity, patterns, queries).posterior
     return Pairs(drawn_origins(similarity, posterior, patterns, asked, seed), asked)
 
@@ -211,8 +213,8 @@ def _preferred(judgments: Sequence[Judgment], metric: str) -> str:
     """The best that clearly beats the plain metric; a mixture, which knows most, unless it is clearly worse."""
     if all(each.name != metric for each in judgments):
         return judgments[0].name
-    clear = [each.name for each in judgments if each.ahead > CLEARLY]
-    within_chance = [each.name for each in judgments if each.behind <= CLEARLY]
+    clear = [each.name for each in judgments if each.ahead > LEARNED_STD_ERRORS]
+    within_chance = [each.name for each in judgments if each.behind <= LEARNED_STD_ERRORS]
     if MIXTURE in clear and MIXTURE in within_chance:
         return MIXTURE
     return clear[0] if clear else metric

@@ -27,20 +27,20 @@ DISTANCES: dict[str, type[DecomposableSimilarity]] = {
     "manhattan": ManhattanSimilarity,
 }
 # Inverse temperatures of the rounds that follow a guess, which may be poor.
-TEMPERATURES = (0.15, 0.5)
+START_TEMPERATURES = (0.15, 0.5)
 # Rounds at one, of a trial and of the end. The first are fits from scratch, in steps of a trial and of the end; later
 # ones go on from the last fit, by so many steps.
-TRIAL_ROUNDS, ROUNDS, ANEW = 2, 20, 3
-TRIAL_STEPS, STEPS, MORE_STEPS = 24, 50, STARTED + 12
+TRIAL_ROUNDS, ORIGIN_ROUNDS, ROUNDS_ANEW = 2, 20, 3
+ORIGIN_TRIAL_STEPS, STEPS_OF_EM, MORE_STEPS = 24, 50, STARTED + 12
 # Origins that are looked at for each query, those that are drawn to stand for all others, and what is too unlikely to
 # count.
-BEST, DRAWN, LEAST_SHARE = 8, 8, 0.02
+BEST, DRAWN_ORIGINS, LEAST_RESPONSIBILITY = 8, 8, 0.02
 # Where more patterns are stored, origins are looked for among those that are near by distance, so many.
-MANY_PATTERNS, NEAR = 4096, 256
+SEARCHED_PATTERNS, NEAREST = 4096, 256
 # A shift that moved by less of the noise brings the same neighbors.
 MOVED = 0.25
 # Which start and which form is best is told by so many queries, or by so many of their entries if these are more.
-TRIAL_QUERIES, TRIAL_ENTRIES = 256, 1 << 13
+TRIAL_QUERIES, ORIGIN_TRIAL_ENTRIES = 256, 1 << 13
 # The share of queries that come from no stored pattern: where it starts, its prior in queries, and the most of it.
 UNKNOWN, UNKNOWN_PRIOR, KNOWN_PRIOR, MOST_UNKNOWN = 0.05, 1.0, 9.0, 0.8
 # By this share of the mean lead of the best over its rivals, a distance tells origins apart.
@@ -50,7 +50,7 @@ CLIMBED = 3
 # Scores that are held at a time.
 SCORE_BYTES = 1 << 26
 # Rounds end where the odds of a query rise by less.
-TOLERANCE = 3e-4
+ORIGIN_TOLERANCE = 3e-4
 
 
 @dataclass(frozen=True)
@@ -117,17 +117,17 @@ def infer_origins(
         told: hears what is being done.
     """
     problem = OriginProblem(patterns, queries, labeled)
-    some, others = problem.halves(max(TRIAL_QUERIES, TRIAL_ENTRIES // patterns.shape[1]))
+    some, others = problem.halves(max(TRIAL_QUERIES, ORIGIN_TRIAL_ENTRIES // patterns.shape[1]))
 
     def worth(mixture: MixtureFit) -> float:
         return float(others.log_odds(others.shortlist(mixture)).clamp_min(log(UNKNOWN)).mean())
 
     starts = []
     for name, base in DISTANCES.items():
-        guess = some.guess(some.by_distance(base()), TEMPERATURES[0])
+        guess = some.guess(some.by_distance(base()), START_TEMPERATURES[0])
         for form in FORMS:
             told(f"{name}, {form.name}")
-            starts.append(some.maximize(guess, form, TRIAL_STEPS))
+            starts.append(some.maximize(guess, form, ORIGIN_TRIAL_STEPS))
     tried = []
     for start in sorted(starts, key=worth, reverse=True)[:CLIMBED]:
         told(f"on from {start.form.name}")
@@ -155,12 +155,12 @@ class OriginProblem:
 
     def climb(self, mixture: MixtureFit) -> MixtureFit:
         """From a first mixture to one that explains the queries as well as this start allows."""
-        for temperature in TEMPERATURES[1:]:
-            mixture = self.maximize(self.guess(self.shortlist(mixture), temperature), mixture.form, TRIAL_STEPS)
-        return self.settle(mixture, TRIAL_ROUNDS, steps=TRIAL_STEPS).mixture
+        for temperature in START_TEMPERATURES[1:]:
+            mixture = self.maximize(self.guess(self.shortlist(mixture), temperature), mixture.form, ORIGIN_TRIAL_STEPS)
+        return self.settle(mixture, TRIAL_ROUNDS, steps=ORIGIN_TRIAL_STEPS).mixture
 
     def settle(
-        self, mixture: MixtureFit, rounds: int = ROUNDS, unknown: float = UNKNOWN, steps: int = STEPS
+        self, mixture: MixtureFit, rounds: int = ORIGIN_ROUNDS, unknown: float = UNKNOWN, steps: int = STEPS_OF_EM
     ) -> Inference:
         """Rounds from this mixture on, until the odds of the queries rise no more."""
         self._follow(mixture)
@@ -169,11 +169,17 @@ class OriginProblem:
             listed = self.shortlist(mixture)
             odds = self.log_odds(listed)
             before, found = found, Inference(mixture, self.expect(listed, unknown), odds, unknown)
-            if before is not None and number > ANEW and float((odds - before.log_odds).mean()) < TOLERANCE:
+            if (
+                before is not None
+                and number > ROUNDS_ANEW
+                and float((odds - before.log_odds).mean()) < ORIGIN_TOLERANCE
+            ):
                 break
             unknown = self._unknown(odds, unknown)
             mixture = (
-                self.maximize(found.pairs, mixture.form, steps) if number < ANEW else self.improve(found.pairs, mixture)
+                self.maximize(found.pairs, mixture.form, steps)
+                if number < ROUNDS_ANEW
+                else self.improve(found.pairs, mixture)
             )
         assert found is not None
         return found
@@ -194,7 +200,7 @@ class OriginProblem:
     def shortlist(self, mixture: MixtureFit) -> Shortlist:
         variant, near = mixture.variant, self._neighbors()
         found = []
-        for part in blocks(len(self.queries), 32 * (len(self.patterns) if near is None else NEAR), SCORE_BYTES):
+        for part in blocks(len(self.queries), 32 * (len(self.patterns) if near is None else NEAREST), SCORE_BYTES):
             asked = self.queries[part]
             if near is None:
                 found.append(_shortlist(variant.evidence(self.patterns, asked), None))
@@ -215,7 +221,7 @@ class OriginProblem:
         known = torch.sigmoid(self.log_odds(listed) + log(1 - unknown) - log(unknown))
         return self._pairs(listed.ids, listed.shares * known.unsqueeze(-1))
 
-    def maximize(self, pairs: SoftPairs, form: Form, steps: int = STEPS) -> MixtureFit:
+    def maximize(self, pairs: SoftPairs, form: Form, steps: int = STEPS_OF_EM) -> MixtureFit:
         """The most likely mixture of this form."""
         return fit_mixture(*self._rows(pairs), form=form, is_trusted=True, steps=steps)
 
@@ -227,7 +233,7 @@ class OriginProblem:
         return self.patterns[pairs.origins], self.copies[pairs.queries], pairs.weights
 
     def _pairs(self, ids: Tensor, shares: Tensor) -> SoftPairs:
-        kept = shares > LEAST_SHARE
+        kept = shares > LEAST_RESPONSIBILITY
         kept[:, 0] = True  # of a query that says little, the best says most
         queries, column = kept.nonzero(as_tuple=True)
         found = SoftPairs(ids[queries, column], queries, shares[queries, column])
@@ -235,8 +241,8 @@ class OriginProblem:
 
     def _neighbors(self) -> Tensor | None:
         """Patterns (b, m) that are near to each query by distance, where all would be too many."""
-        if len(self.patterns) > MANY_PATTERNS and self._near is None:
-            self._near = nearest(self._moved(EuclideanSimilarity()), self.patterns, self.queries, NEAR)
+        if len(self.patterns) > SEARCHED_PATTERNS and self._near is None:
+            self._near = nearest(self._moved(EuclideanSimilarity()), self.patterns, self.queries, NEAREST)
         return self._near
 
     def _follow(self, mixture: MixtureFit) -> None:
@@ -276,12 +282,12 @@ def _shortlist(scores: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor, Tens
     log_mass = (scores - best.values[:, :1]).logsumexp(-1)
     shares = (scores - best.values[:, :1] - log_mass.unsqueeze(-1)).exp()
     of_best = shares.gather(-1, best.indices)
-    alone = of_best > LEAST_SHARE
+    alone = of_best > LEAST_RESPONSIBILITY
     alone[:, 0] = True
     rest = shares.masked_fill(torch.zeros_like(shares, dtype=torch.bool).scatter(-1, best.indices, alone), 0).cumsum(-1)
     left = rest[:, -1:]
-    count = (DRAWN * left).ceil().clamp_min(1)
-    number = torch.arange(DRAWN, device=scores.device)
+    count = (DRAWN_ORIGINS * left).ceil().clamp_min(1)
+    number = torch.arange(DRAWN_ORIGINS, device=scores.device)
     drawn = torch.searchsorted(rest, (number + 0.5) / count * left).clamp_max(scores.shape[1] - 1)
     of_drawn = (left / count).expand_as(drawn).masked_fill(number >= count, 0)
     columns = torch.cat([best.indices, drawn], dim=-1)

@@ -15,9 +15,9 @@ from ahop.transforms.visits import pooled
 from ahop.variants.base import Pairs
 
 # A dimension that fewer of the rows of an identity have is no part of its pattern.
-LEAST_SHARE = 0.3
+LEAST_OBSERVED_SHARE = 0.3
 # Groups are left out one at a time, or in so many parts; each round of patterns and offsets leaves each out once.
-MOST_PARTS, ROUNDS = 32, 4
+MOST_PARTS, REPEAT_ROUNDS = 32, 4
 # Pairs that a fit learns from: 400 of 15 phones tell what happens to copies as well as 800.
 MOST_PAIRS = 512
 
@@ -51,7 +51,7 @@ class Repeats:
     def patterns(self, used: Tensor) -> Tensor:
         """The mean (n, d) of the used rows (m,) of each identity; NaN for those that have none."""
         count = int(self.identities.max()) + 1
-        return pooled(self.aligned[used], self.identities[used], count, LEAST_SHARE)[0]
+        return pooled(self.aligned[used], self.identities[used], count, LEAST_OBSERVED_SHARE)[0]
 
     def in_turn(self) -> list[tuple[Tensor, Tensor]]:
         """For each part the patterns without it, and its rows whose identities are still there."""
@@ -69,7 +69,7 @@ class Repeats:
         they drift from round to round.
         """
         repeats, number = self, int(self.groups.max()) + 1
-        for _ in range(ROUNDS):
+        for _ in range(REPEAT_ROUNDS):
             offsets = torch.zeros(number, dtype=self.rows.dtype)
             for patterns, rows in repeats.in_turn():
                 differences = self.rows[rows] - patterns[self.identities[rows]]

@@ -6,7 +6,7 @@ from torch import Generator, Tensor
 from ahop.fitting.choosing.posterior import behind
 
 # Queries that are asked, how often chance is drawn, and standard errors that are more than chance.
-ASKED, DRAWS, CLEARLY = 256, 8, 3.0
+QUERIES_FOR_GAPS, DRAWS, GAP_STD_ERRORS = 256, 8, 3.0
 
 
 @torch.no_grad()
@@ -17,14 +17,14 @@ def silence_tells(patterns: Tensor, queries: Tensor, seed: int = 0) -> bool:
     $|A \cap B| / |A \cup B|$; and so are others that have as many gaps in each dimension, but by chance. Where gaps say
     nothing, both are as similar.
     """
-    stored, asked = (~patterns.isnan()).float(), (~queries[:ASKED].isnan()).float()
+    stored, asked = (~patterns.isnan()).float(), (~queries[:QUERIES_FOR_GAPS].isnan()).float()
     if len(asked) < 2 or bool(stored.all()) or bool(asked.all()):
         return False
     orders = torch.rand(DRAWS, *asked.shape, generator=Generator().manual_seed(seed)).argsort(1).to(asked.device)
     found = _overlap(stored, asked)
     by_chance = torch.stack([_overlap(stored, asked.gather(0, order)) for order in orders]).mean(0)
     mean, error = behind(found, by_chance, torch.ones_like(found))
-    return mean > CLEARLY * error
+    return mean > GAP_STD_ERRORS * error
 
 
 def _overlap(stored: Tensor, asked: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from ahop.scale.indexes.reranking import Index, lifted
 
 # Above so many pairs of rows an index is built first, which looks at each pair by one matrix product.
 MANY_PAIRS = 100_000_000
-TOLERANCE = 0.05
+CANDIDATE_TOLERANCE = 0.05
 
 
 def edges_of(
@@ -42,7 +42,7 @@ def _indexed(memory: AssociativeMemory, queries: Queries, candidates: int) -> As
     """An exhaustive index of the memory; the memory itself, if its similarity cannot be lifted."""
     stored, has_gaps = memory.modulation(memory.patterns), holds_nan(memory.patterns, queries)
     try:
-        lifting = lift_for_candidates(memory.similarity, stored, queries, tolerance=TOLERANCE, gaps=has_gaps)
+        lifting = lift_for_candidates(memory.similarity, stored, queries, tolerance=CANDIDATE_TOLERANCE, gaps=has_gaps)
     except UnsupportedError:
         return memory
     return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), candidates)

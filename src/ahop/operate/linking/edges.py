@@ -8,7 +8,7 @@ from torch import Tensor
 # A detector that is surer than this is not believed: one row would outweigh what all others say.
 LARGEST_LOG_ODDS = 30.0
 # What is less likely by itself is no candidate: in large tables these are most.
-LEAST_SHARE = 1e-5
+LEAST_EDGE_PROBABILITY = 1e-5
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Edges:
             prior: logarithm of the odds of that, before a query is looked at.
         """
         shares = posterior.double().where(ids >= 0, 0)
-        right, column = (shares > LEAST_SHARE).nonzero(as_tuple=True)
+        right, column = (shares > LEAST_EDGE_PROBABILITY).nonzero(as_tuple=True)
         odds = shares.new_zeros(len(shares))
         if unknown is not None:
             odds = (prior - torch.logit(unknown.double())).clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)

@@ -9,13 +9,13 @@ from torch import Tensor
 from ahop.operate.linking.edges import Edges
 
 # Rounds end when the probabilities of a right row change by less, on average.
-ROUNDS, TOLERANCE = 500, 1e-5
+ROUNDS, BELIEF_TOLERANCE = 500, 1e-5
 # Share of the old messages that is kept: full steps can swing to and fro for ever.
 DAMPING = 0.5
 # Of a sum, what is left without one of its addends is at least this share: less would be rounding.
-LEAST_SHARE = 1e-12
+LEAST_BELIEF = 1e-12
 # Steps by which the share of rows without an origin is closed in on.
-HALVINGS = 40
+BISECTIONS_OF_LINKS = 40
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def propagate(edges: Edges, unmatched: float | None = None, one_to_one: bool = T
     state = _State(edges, _activity(edges, share, one_to_one), one_to_one)
     is_settled = False
     for _ in range(ROUNDS):
-        if state.step() < TOLERANCE:
+        if state.step() < BELIEF_TOLERANCE:
             is_settled = True
             break
     return Beliefs(state.pairs, state.left_alone(), state.right_alone(), state.activity, is_settled)
@@ -72,7 +72,7 @@ def share_alone(log_odds: Tensor) -> float:
     itself, whatever the rows show. One is added to both counts: that there is none of a kind is never sure.
     """
     ratio, low, high = log_odds.exp(), 0.0, 1.0
-    for _ in range(HALVINGS):
+    for _ in range(BISECTIONS_OF_LINKS):
         share = (low + high) / 2
         slope = float(((1 - ratio) / (share + (1 - share) * ratio)).sum()) + 1 / share - 1 / (1 - share)
         low, high = (share, high) if slope > 0 else (low, share)
@@ -117,7 +117,7 @@ class _State:
     def left_alone(self) -> Tensor:
         if self.one_to_one:
             return 1 / self.claims
-        others = torch.log1p(-self.pairs.clamp_max(1 - LEAST_SHARE))  # as each right row decides alone
+        others = torch.log1p(-self.pairs.clamp_max(1 - LEAST_BELIEF))  # as each right row decides alone
         return _sums(others, self.edges.left, self.edges.rows).exp()
 
     def _weigh(self) -> None:
@@ -133,4 +133,4 @@ def _sums(values: Tensor, rows: Tensor, count: int) -> Tensor:
 
 
 def _without(total: Tensor, addend: Tensor) -> Tensor:
-    return torch.maximum(total - addend, LEAST_SHARE * total)
+    return torch.maximum(total - addend, LEAST_BELIEF * total)
