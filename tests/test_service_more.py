@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -322,6 +323,22 @@ def test_the_asynchronous_client_answers_as_the_other(service: Running, memory: 
             return [each.indices[:, 0].tolist() for each in answers]
 
     assert asyncio.run(ask()) == [[row] for row in range(8)]
+
+
+def test_the_client_recalls_where_torch_cannot_be_imported(service: Running, memory: ahop.AssociativeMemory) -> None:
+    script = f"""
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+import numpy as np
+from ahop.client import Client
+with Client({service.url!r}, "rooms") as client:
+    answer = client.recall(np.array({memory.patterns[:2].nan_to_num().tolist()!r}), k=2)
+    print(type(answer.indices).__name__, *answer.indices[:, 0], answer.confidence.shape, answer.patterns.dtype)
+    print(answer.mass([row % 2 for row in range(len(client))]).best.tolist())
+    print(client.explain(answer.patterns[0, 0]).answer)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["ndarray 0 1 (2,) float32", "[0, 1]", "0"], done.stderr
 
 
 def test_an_assistant_can_recall_explain_and_confirm(service: Running, memory: ahop.AssociativeMemory) -> None:

@@ -106,7 +106,7 @@ def _machine() -> dict[str, str]:
 
 
 def _kernels() -> dict[str, str]:
-    """Whether the compiled kernels are there; if not, why not."""
+    """State of the compiled kernels, and the reason if they are absent."""
     try:
         from ahop._core.kernels import _native  # type: ignore[attr-defined]
 
@@ -127,7 +127,7 @@ def _kernels() -> dict[str, str]:
 
 
 def _extras() -> dict[str, list[str]]:
-    """Of each extra, the packages that are missing."""
+    """Missing packages of each extra."""
     found: dict[str, list[str]] = {}
     try:
         needed: Any = requires("ahop") or []

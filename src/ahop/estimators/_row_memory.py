@@ -56,7 +56,7 @@ class RowMemory(nn.Module):
         return self._shares(self.embedded(rows[asked]), self.embedded(rows[drawn]), labels, log_weights)
 
     def embedded(self, rows: Tensor) -> Tensor:
-        """Where rows (b, d) are compared, (b, e); gaps are at the mean, zero."""
+        """Embedding (b, e) of rows (b, d); gaps are at the mean, zero."""
         placed: Tensor = self.embedding(rows.nan_to_num(0.0))
         return placed
 

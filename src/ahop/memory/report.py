@@ -1,11 +1,10 @@
 """What a fit found, in numbers and in words."""
 
 from dataclasses import dataclass
-from html import escape
 from math import log
 from typing import TypeAlias
 
-from ahop._core.html import table
+from ahop._core.html import paragraph, table
 
 # The first line of a report whose probabilities no known origin was compared with.
 UNCHECKED = (
@@ -155,10 +154,6 @@ def _later(adapted: AdaptReport | None) -> str:
     return "" if adapted is None else f"\nLater: {adapted}"
 
 
-def _paragraph(report: object) -> str:
-    return f"<p>{escape(str(report))}</p>".replace("\n", "<br>")
-
-
 @dataclass(frozen=True)
 class SolverReport:
     """How the coefficients of a memory's own similarity were fitted; `print` it.
@@ -198,7 +193,7 @@ class SolverReport:
 
     def _repr_html_(self) -> str:
         rows = [("before", f"{self.loss_before:.3f}"), (f"after {self.steps} steps", f"{self.loss:.3f}")]
-        return _paragraph(self) + table(["", "loss"], rows)
+        return paragraph(self) + table(["", "loss"], rows)
 
 
 @dataclass(frozen=True)
@@ -318,7 +313,7 @@ class FitReport:
 
     def _repr_html_(self) -> str:
         rows = [(trial.name, f"{trial.log_loss:.2f}", f"{100 * trial.accuracy:.0f} %") for trial in self.trials]
-        return _paragraph(self) + (table(["candidate", "log-loss", "found first"], rows) if rows else "")
+        return paragraph(self) + (table(["candidate", "log-loss", "found first"], rows) if rows else "")
 
     def _fitted(self) -> str:
         if self.unlabeled is not None:

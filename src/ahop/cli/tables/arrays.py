@@ -24,7 +24,7 @@ def read_npy(path: Path, keep: Iterable[str]) -> Sheet:
     except (ValueError, EOFError, SyntaxError) as error:
         raise FileFormatError(f"`{path}` is no array of numbers that numpy saved: {error}") from error
     if array.dtype.names is not None:
-        return _named({name: array[name] for name in array.dtype.names}, path)
+        return _make_sheet({name: array[name] for name in array.dtype.names}, path)
     return _sheet(path, array, {})
 
 
@@ -42,7 +42,7 @@ def read_npz(path: Path, keep: Iterable[str]) -> Sheet:
     tables = [name for name, array in found.items() if array.ndim == 2]
     beside = {name: array for name, array in found.items() if array.ndim == 1}
     if not tables and beside:
-        return _named(beside, path)
+        return _make_sheet(beside, path)
     if len(tables) != 1:
         raise FileFormatError(
             f"`{path}` must hold one array with two axes, one row each; it has {', '.join(tables) or 'none'}. "
@@ -79,7 +79,7 @@ def _sheet(path: Path, array: NDArray[np.generic], beside: dict[str, NDArray[np.
     return Sheet(path, columns, len(array), has_names=False)
 
 
-def _named(arrays: dict[str, NDArray[np.generic]], path: Path) -> Sheet:
+def _make_sheet(arrays: dict[str, NDArray[np.generic]], path: Path) -> Sheet:
     rows = len(next(iter(arrays.values())))
     return Sheet(path, {name: _column(name, each, rows, path) for name, each in arrays.items()}, rows, has_names=True)
 

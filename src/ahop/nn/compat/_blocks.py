@@ -11,7 +11,7 @@ from ahop.nn.compat._hopfield import Hopfield, Inputs, activation_of
 
 
 class _Block(nn.Module):
-    """What both end with: a hidden layer, added to what came in, the sum normalized."""
+    """Last part of both blocks: a hidden layer with a residual connection, then a norm."""
 
     def __init__(self, size: int, dim_feedforward: int, dropout: float, activation: str) -> None:
         super().__init__()

@@ -13,7 +13,8 @@ from typing_extensions import override
 from ahop._core.checks import as_group_names
 from ahop._core.missing import holds_nan
 from ahop._core.typing import Queries
-from ahop.memory.recall import BaseRecaller, Recall, joined
+from ahop.memory.recall import Recall, joined
+from ahop.memory.recaller import BaseRecaller
 from ahop.scale.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
 from ahop.scale.stores.filters import as_filter
 from ahop.scale.stores.recovery import open_table

@@ -13,7 +13,8 @@ from torch import Tensor
 from ahop._core.files import digest
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
-from ahop.memory.recall import Recall, answers_of
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import answers_of
 from ahop.memory.state import State
 from ahop.scale.indexes.reranking import Index
 from ahop.service.collections.columns import Columns, longest
