@@ -86,7 +86,7 @@ class FilledRows:
 
     @cached_property
     def directions(self) -> Tensor:
-        """The same to a lower rank: (r, d), whose products with each other sum to it."""
+        """Factors of lower rank: (r, d), whose products with each other sum to it."""
         moved = (self.rows[:SEEN] - self.rows.mean(0)) / min(len(self), SEEN) ** 0.5
         _, vectors = torch.linalg.eigh(moved @ moved.mT)
         strongest: Tensor = vectors[:, -DIRECTIONS:].mT @ moved
@@ -105,7 +105,7 @@ class FilledRows:
         return self.fill_from(self.neighbors(queries, settings.neighbors), queries, settings.ridge)
 
     def fill_from(self, neighbors: Neighbors, queries: Tensor, ridge: float) -> Tensor:
-        """The same: each is the mean of its neighbors, moved as what was observed says."""
+        """Fill each row by the mean of its neighbors, moved as what was observed says."""
         answers = torch.empty_like(queries)
         count, width = neighbors.rows.shape[1], queries.shape[1]
         step = self._step_by_columns if width <= count + DIRECTIONS else self._step_by_neighbors
@@ -127,7 +127,7 @@ class FilledRows:
         return (covariance @ _solve(system, unexplained, filled(queries - mean))).squeeze(-1)
 
     def _step_by_neighbors(self, variation: Tensor, unexplained: Tensor, queries: Tensor, mean: Tensor) -> Tensor:
-        """The same with one equation for each neighbor and common direction, where these are fewer."""
+        """Solve one equation for each neighbor and common direction, where these are fewer."""
         common = (COMMON**0.5 * self.directions).expand(len(variation), -1, -1)
         variation = torch.cat([variation, common], dim=1)
         weighed = variation * (observed(queries) / unexplained).unsqueeze(1)
@@ -142,7 +142,7 @@ def recall_rows(table: Tensor, columns: Columns, errors: Tensor) -> FilledRows:
 
 
 def refill_rows(recalled: FilledRows, settings: Settings, errors: Tensor) -> FilledRows:
-    """The same, each filled from the others as recall has filled them."""
+    """Fill each row from the others as recall has filled them."""
     rows = _fill_gaps(recalled.table, lambda rows: recalled.fill(rows, settings))
     return FilledRows(recalled.table, rows, recalled.columns, errors)
 

@@ -49,7 +49,7 @@ class RowMemory(nn.Module):
     def without_themselves(
         self, asked: Tensor, rows: Tensor, codes: Tensor, weights: Tensor, generator: Generator
     ) -> Tensor:
-        """The same for those of `rows` (n, d) with these numbers, (b,), among some of the others."""
+        """Leave-one-out form for those of `rows` (n, d) with these numbers, (b,), among some of the others."""
         drawn = torch.randperm(len(rows), generator=generator)[:DRAWN]
         labels = nn.functional.one_hot(codes[drawn], self.classes).to(rows)
         log_weights = weights[drawn].log().to(rows).masked_fill(asked.unsqueeze(1) == drawn, -torch.inf)

@@ -215,7 +215,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
         return float(np.mean(self.predict(X) == column_or_1d(y)))
 
     def _label(self, found: Recall[Any]) -> Recall[Any]:
-        """The same answers with ids for labels."""
+        """Put ids in place of labels."""
         return replace(found, labels=labels_at(self.ids_.astype(object), found.indices))
 
     def _keep_ids(self, ids: NDArray[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What is done with answers: accept, ask a person, or say that the origin is not stored."""
+"""Decisions on answers: accept, ask a person, or say that the origin is not stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Decisions:
-    """What to do with each answer of a batch.
+    """Decision on each answer of a batch.
 
     Attributes:
         actions: (b,) "accept", "ask" a person, or "unknown": the query comes from no stored pattern.
@@ -116,7 +116,7 @@ def upper_bound(errors: int, count: int, confidence: float) -> float:
 
 
 def is_bounded(errors: int, count: int, rate: float, confidence: float) -> bool:
-    """Whether the upper bound is at most this rate."""
+    """True if the upper bound is at most this rate."""
     return errors < count and _at_most(errors, count, rate) <= 1 - confidence
 
 

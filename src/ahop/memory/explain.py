@@ -95,7 +95,7 @@ class Compared:
 
 
 def is_unknown(against: object, labels: NDArray[np.object_] | None = None) -> bool:
-    """Whether no stored pattern is meant, and not one that has this very label."""
+    """True if no stored pattern is meant, and not one that has this very label."""
     return isinstance(against, str) and against == UNKNOWN and (labels is None or UNKNOWN not in labels)
 
 
@@ -150,7 +150,7 @@ def _against_unknown(
 
 
 def _of_similarity(compared: Compared, found: Contributions, query: Tensor, weight: float) -> list[Bar]:
-    """What each dimension and what only the whole vector says for the answer, less what they say for the rival."""
+    """Evidence of each dimension, and of the whole vector alone, for the answer less that for the rival."""
     sizes = (weight * _lead(found.dimensions[0].double())).tolist()
     kept = None if found.is_kept is None else found.is_kept[0, 0].tolist()
     values = torch.cat([query, compared.patterns]).mT.tolist()
@@ -165,12 +165,12 @@ def _of_similarity(compared: Compared, found: Contributions, query: Tensor, weig
 
 
 def _lead(values: Tensor) -> Tensor:
-    """Of the first over the second, if there is one."""
+    """Lead of the first over the second, if there is one."""
     return values[0] if len(values) == 1 else values[0] - values[1]
 
 
 def _log_odds(model: Model, ranked: Ranked, scores: Tensor) -> float:
-    """Of the first against the second of two patterns with scores (1, 2)."""
+    """Log odds of the first against the second of two patterns with scores (1, 2)."""
     best, (first, second) = float(ranked.scores[0, 0]), scores[0].tolist()
     below: list[float] = [model.beta * (first - best), model.beta * (second - best)]
     if isinstance(model.separation, Softmax) and model.separation.floor:
@@ -180,7 +180,7 @@ def _log_odds(model: Model, ranked: Ranked, scores: Tensor) -> float:
 
 
 def _word(size: float, is_kept: bool | None, seen: float, stored: float) -> str:
-    """What happened to a dimension of the answer: as a mixture sees it, else by whom it speaks for."""
+    """Name the fate of a dimension: "kept" or "outlier" for a mixture, else the side that it supports."""
     if isnan(seen):
         return "missing"
     if isnan(stored):

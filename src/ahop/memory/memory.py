@@ -201,7 +201,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         return state.explained(asked, against, group, state.labels, self.columns)
 
     def for_group(self, group: object) -> "AssociativeMemory":
-        """The same memory as queries of this group see it; itself if the group is not known."""
+        """View of the memory for queries of this group; itself if the group is not known."""
         state = self._state()
         model = state.model.for_group(group)
         if model is state.model:
@@ -262,7 +262,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
                 self.labels = frozen(self.labels[rows.cpu().numpy()], len(rows))
 
     def copy(self) -> "AssociativeMemory":
-        """The same memory with parts of its own; the stored patterns are shared, not copied."""
+        """Copy the memory with parts of its own; the stored patterns are shared, not copied."""
         with self._lock:
             shared: dict[int, object] = {id(each): each for each in (self.patterns, self.labels)}
             return copy.deepcopy(self, shared)

@@ -19,7 +19,7 @@ PerStored: TypeAlias = Iterable[Any] | Mapping[Any, Any]
 
 @dataclass(frozen=True)
 class ClassMass(Generic[Kind]):
-    """How likely each class is, by the answers that belong to it.
+    """Probability of each class, by the answers that belong to it.
 
     Attributes:
         classes: (c,) the distinct classes, in the order of their first appearance.
@@ -85,7 +85,7 @@ def _distinct(indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _keys(answers: Answers, rows: NDArray[Any]) -> list[Label | None]:
-    """What each of these rows is called: its label, or its number; None if it is no row."""
+    """Name each of these rows: its label, or its number; None if it is no row."""
     if answers.labels is None:
         return list(rows.tolist())
     called = dict(zip(answers.indices.ravel().tolist(), answers.labels.ravel().tolist(), strict=True))
@@ -93,7 +93,7 @@ def _keys(answers: Answers, rows: NDArray[Any]) -> list[Label | None]:
 
 
 def _places(name: str, given: PerStored, count: int, rows: NDArray[Any], keys: list[Label | None]) -> NDArray[Any]:
-    """Which of `count` entries belongs to each row; any for number -1, which is no answer."""
+    """Find the one of `count` entries that belongs to each row; any for number -1, which is no answer."""
     known = _names(name, given)
     if not count and len(rows):
         raise InvalidValueError(f"`{name}` must have an entry for each stored pattern; got none.")
@@ -114,7 +114,7 @@ def _places(name: str, given: PerStored, count: int, rows: NDArray[Any], keys: l
 
 
 def _names(name: str, given: PerStored) -> dict[Label, int] | None:
-    """Where the entry of each label is; None if they are in the order of the stored patterns."""
+    """Position of the entry of each label; None if they are in the order of the stored patterns."""
     if isinstance(given, Mapping):
         index = list(given)
     elif hasattr(given, "iloc") and (is_frame(given) or is_column(given)):
@@ -128,7 +128,7 @@ def _names(name: str, given: PerStored) -> dict[Label, int] | None:
 
 
 def _beside(values: NDArray[Any], like: NDArray[Any]) -> NDArray[Any]:
-    """The same for all columns, if there are columns."""
+    """Take all columns, if there are columns."""
     return values.reshape(*values.shape, *[1] * (like.ndim - values.ndim))
 
 

@@ -34,7 +34,7 @@ class Recaller(Protocol):
 
 @dataclass(frozen=True)
 class Recall(Generic[Kind]):
-    """What a memory answers, best first.
+    """Answers of a memory, best first.
 
     Attributes:
         indices: rows of the stored patterns, (b, k).
@@ -104,7 +104,7 @@ class Recall(Generic[Kind]):
 
     @property
     def confidence(self) -> Kind:
-        """How likely each first answer is right, (b,): its posterior, times how likely the origin is stored at all."""
+        """Probability that each first answer is right, (b,): its posterior, times that of the origin being stored."""
         return self._kept(self._confidence())
 
     def q_values(self) -> Kind:
@@ -112,7 +112,7 @@ class Recall(Generic[Kind]):
         return self._kept(q_values(self._confidence()))
 
     def decide(self, policy: Policy) -> Decisions:
-        """What to do with each answer: accept it, ask a person, or take the query for one of no stored pattern.
+        """Decide on each answer: accept it, ask a person, or take the query for one of no stored pattern.
 
         Args:
             policy: of `ahop.policy`. For sets, recall as many answers as a set may have.
@@ -185,7 +185,7 @@ def in_kind_of(queries: "torch.Tensor", found: "Recall[torch.Tensor]") -> "Recal
 @overload
 def in_kind_of(queries: "NotTensor", found: "Recall[torch.Tensor]") -> Recall[NDArray[Any]]: ...
 def in_kind_of(queries: Any, found: Recall[Any]) -> Recall[Any]:
-    """The same answers, as tensors to those who asked with tensors, as arrays to all others."""
+    """Convert answers to tensors for those who asked with tensors, to arrays for all others."""
     if is_tensor(queries):
         return found
     return replace(

@@ -1,4 +1,4 @@
-"""What a fit found, in numbers and in words."""
+"""Findings of a fit, in numbers and in words."""
 
 from dataclasses import dataclass
 from math import log
@@ -20,7 +20,7 @@ LEAST_GROUPS = 4
 
 @dataclass(frozen=True)
 class Trial:
-    r"""How a candidate did on pairs whose origins it had not seen.
+    r"""Result of a candidate on pairs whose origins it had not seen.
 
     Attributes:
         log_loss: mean of $-\log$ posterior of the origin, among the patterns that it was told apart from.
@@ -54,7 +54,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Corruption:
-    """What happens to copies, in numbers; `print` it for words.
+    """Corruption of copies, in numbers; `print` it for words.
 
     Attributes:
         shifts: of each dimension.
@@ -120,7 +120,7 @@ def _bits(nats: float) -> str:
 
 @dataclass(frozen=True)
 class AdaptReport:
-    """How a memory followed queries that nobody has labeled; `print` it.
+    """Result of adapting a memory to unlabeled queries; `print` it.
 
     Attributes:
         queries: how many there were.
@@ -156,7 +156,7 @@ def _later(adapted: AdaptReport | None) -> str:
 
 @dataclass(frozen=True)
 class SolverReport:
-    """How the coefficients of a memory's own similarity were fitted; `print` it.
+    """Fit of the coefficients of a memory's own similarity; `print` it.
 
     Attributes:
         solver: with its settings.
@@ -198,7 +198,7 @@ class SolverReport:
 
 @dataclass(frozen=True)
 class UnlabeledReport:
-    """What queries have taught whose origins nobody knew; `print` it.
+    """Result of learning from unlabeled queries; `print` it.
 
     Attributes:
         queries: how many were learned from; of many, some are enough.
@@ -267,7 +267,7 @@ class RepeatsReport:
 
 @dataclass(frozen=True)
 class FitReport:
-    """Which similarity was chosen, and what was found out about the copies; `print` it.
+    """Similarity that was chosen, and the corruption that was found; `print` it.
 
     Attributes:
         chosen: the similarity, or the members of the pool.

@@ -178,7 +178,7 @@ class Association(Layer):
         mask: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Associated:
-        """The same answer as `forward`, and everything on the way to it."""
+        """Answer as `forward` does, with everything on the way to it."""
         weights, states, steps = self._settle(queries, patterns, mask, log_prior)
         with _without_autocast(queries):
             energies = self.energy(states, patterns, mask, log_prior).to(queries.dtype)

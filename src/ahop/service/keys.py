@@ -54,7 +54,7 @@ class Key:
 
 
 def key_of(secret: str, keys: Sequence[Key]) -> Key | None:
-    """Whose secret this is. It takes as long whether and whichever fits."""
+    """Find the key of a secret. It takes as long whether and whichever fits."""
     digest, found = sha256(secret.encode(errors="surrogateescape")).hexdigest(), None
     for key in keys:
         if compare_digest(key.digest, digest):

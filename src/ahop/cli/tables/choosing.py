@@ -51,7 +51,7 @@ class Wanted:
         return cls(id, given, _split_names(columns), _split_names(ignore))
 
     def aligned(self, columns: Sequence[str] | None, count: int) -> "Wanted":
-        """The same for rows that a memory of such patterns is asked."""
+        """Align rows that a memory of such patterns is asked."""
         return replace(self, known=columns, count=count)
 
 
@@ -94,7 +94,7 @@ def choose(sheet: Sheet, wanted: Wanted) -> Table:
 
 
 def narrowed(table: Table, others: Sequence[Sheet]) -> Table:
-    """The same table without the columns of numbers that no other sheet has."""
+    """Drop the columns of numbers that no other sheet has."""
     if table.columns is None or not others or not all(sheet.has_names for sheet in others):
         return table
     shared = {name for sheet in others for name in sheet.columns}

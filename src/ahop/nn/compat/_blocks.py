@@ -75,7 +75,7 @@ class HopfieldEncoderLayer(_Block):
 
 @final
 class HopfieldDecoderLayer(_Block):
-    """The same with an association across, to `memory`, between the two. Both associations are copied."""
+    """Encoder layer with an association across, to `memory`, between the two. Both associations are copied."""
 
     def __init__(
         self,

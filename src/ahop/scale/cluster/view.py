@@ -69,7 +69,7 @@ class View:
         return joined(parts) if parts else self._nothing(queries, k)
 
     def _with_worst(self, ask: Ask, messages: list[Message], where: str | None) -> list[Message]:
-        """The same with the worst scores of all shards, which are asked for these first."""
+        """Fix the worst scores of all shards, which are asked for these first."""
         asking = (replace(each, asks_worst=True) for each in messages)
         found = list(ask(asking, 1, where))
         if found:

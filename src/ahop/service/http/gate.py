@@ -127,7 +127,7 @@ class Gate:
             self._count(told, status, time.perf_counter() - started, headers)
 
     def _admitted(self, path: str, headers: dict[bytes, bytes]) -> Key:
-        """Whose request this is; raises where it may not be answered."""
+        """Find the key of a request; raises where it may not be answered."""
         if b"upgrade" in headers:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "There are no WebSockets here.", "Send plain HTTP/1.1 requests.")
         self._check_browser(headers)
