@@ -55,7 +55,8 @@ def uses(place: str) -> set[str]:
     for node in ast.walk(ast.parse((ROOT / f"{place.replace('.', '/')}.py").read_text())):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            found |= uses(node.module) if node.module.startswith("experiments.") else set()
+            is_beside = node.module.startswith("experiments.") and node.module != "experiments.datasets"
+            found |= uses(node.module) if is_beside else set()
     return found
 
 
