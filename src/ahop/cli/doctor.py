@@ -114,7 +114,7 @@ def _kernels() -> dict[str, str]:
     except ImportError as error:
         import ahop
 
-        folder = Path(ahop.__file__).parent / "kernels"
+        folder = Path(ahop.__file__).parent / "_core" / "kernels"
         built = [path for path in folder.iterdir() if path.name.startswith("_native")]
         compiler = next((name for name in COMPILERS if shutil.which(name)), None)
         if built:
