@@ -1,4 +1,4 @@
-# A few words for everything. `make all` is what CI runs.
+# A few words for everything. `make all` is what must pass; `.ci/run` runs the same words in a fresh environment.
 PYTHON ?= python
 export OMP_NUM_THREADS ?= 2
 WHEEL = SOURCE_DATE_EPOCH=$(BORN) $(PYTHON) -m build --wheel
@@ -23,7 +23,7 @@ check:  ## format, lint, spelling, types, floors, and that every printed figure 
 
 test:  ## everything, the slow tests too, on two cores; what compares times has the machine to itself
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2 -m "not alone" --durations=30
-	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m alone
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m alone $$(grep -rl "mark\.alone" tests --include="test_*.py")
 
 bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks fitting --json

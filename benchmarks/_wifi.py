@@ -2,10 +2,10 @@
 
 import numpy as np
 import torch
+from experiments.datasets import load_uji_indoorloc
 from numpy.typing import NDArray
 
 import ahop
-from ahop.datasets import load_uji_indoorloc
 
 # Heard in fewer of the visits to a place, an access point is no part of its pattern.
 LEAST_HEARD = 0.3

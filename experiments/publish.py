@@ -177,10 +177,10 @@ def read(name: str) -> Row | None:
     return result
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     wanted = {RESULTS / "index.md": page(), **{path: with_results(path) for path in PAGES}}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
-    if "--check" in sys.argv[1:]:
+    if "--check" in (sys.argv[1:] if arguments is None else arguments):
         faults = [
             f"{path.relative_to(ROOT)} differs from the result files: run `python -m experiments.publish`."
             for path in stale

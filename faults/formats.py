@@ -20,7 +20,6 @@ from ahop.scale.stores.names import WORDS as NAMES
 from ahop.scale.stores.names import read_names
 from ahop.service import request as reading
 from ahop.service.collections.feedback import FILE, Feedback
-from ahop.service.http.arrow import read_arrow
 from ahop.service.keys import read_keys
 from ahop.service.options import Limits
 from faults.mutations import bent_archive, bent_bytes, bent_json, to_json
@@ -28,7 +27,7 @@ from faults.mutations import bent_archive, bent_bytes, bent_json, to_json
 DIMENSIONS = 4
 LARGEST = 2**16
 RECALL: dict[str, Any] = {
-    "queries": [[0.1, None, 0.3, 0.9], [1, 2, 3, 4]],
+    "queries": [[0.1, None, 0.3, 0.9], {"north": 1, "west": None, "east": 3}],
     "k": 2,
     "where": {"floor": [1, 2], "name": "a"},
     "groups": ["a", "b"],
@@ -69,14 +68,6 @@ def formats(folder: Path) -> list[Format]:
     lists = {f"data/{each}.lance": "0" * 64 for each in range(3)}
     names, limits = ["north", "east", "south", "west"], Limits()
 
-    def arrow() -> bytes:
-        column = pyarrow.array([[0.1, None, 0.3, 0.9], [1.0, 2.0, 3.0, 4.0]])
-        table = pyarrow.table({"query": column}).replace_schema_metadata({b"ahop": b'{"k": 2}'})
-        sink = pyarrow.BufferOutputStream()
-        with pyarrow.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return bytes(sink.getvalue().to_pybytes())
-
     def through_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
         def written(content: bytes) -> object:
             path = folder / name
@@ -87,12 +78,13 @@ def formats(folder: Path) -> list[Format]:
         return written
 
     def recall(body: bytes) -> object:
-        return reading.recall_request(reading.read_json(body, reading.RECALL), DIMENSIONS, limits)
+        return reading.recall_request(reading.read_body(reading.RecallBody, body), DIMENSIONS, limits, names)
 
     def told(body: bytes) -> object:
-        asked = reading.read_json(body, reading.PAIRS)
-        rows = reading.read_rows("queries", asked.get("queries"), DIMENSIONS, limits.queries)
-        return reading.read_ids(asked.get("ids"), len(rows)), reading.read_groups(asked.get("groups"), len(rows))
+        asked = reading.read_body(reading.PairsBody, body)
+        rows = reading.read_rows("queries", asked.queries, DIMENSIONS, limits.queries, names)
+        reading.check_ids(asked.ids, len(rows))
+        return reading.read_groups(asked.groups, len(rows))
 
     def stored(content: bytes) -> object:
         location = Location.of(folder / "table")
@@ -112,7 +104,7 @@ def formats(folder: Path) -> list[Format]:
         (listed / f"{digest(content)}.json").write_bytes(content)
         return integrity.recorded(folder)
 
-    stream, log = arrow(), Feedback(folder / "log", DIMENSIONS, limits)
+    log = Feedback(folder / "log", DIMENSIONS, limits)
     log.add(patterns[:5], list(range(5)), None)
     lines = (folder / "log" / FILE).read_bytes()
     return [
@@ -122,7 +114,6 @@ def formats(folder: Path) -> list[Format]:
         Format("recall body", lambda chance: _bent(RECALL, chance), recall, 50_000),
         Format("recall body, bytes", lambda chance: bent_bytes(to_json(RECALL), chance), recall, 50_000),
         Format("pairs body", lambda chance: _bent(PAIRS, chance), told, 50_000),
-        Format("Arrow body", lambda chance: bent_bytes(stream, chance), lambda each: read_arrow(each, 4, 1024), 50_000),
         Format("keys", lambda chance: _bent(keys, chance), through_file("keys.json", read_keys), 10_000),
         Format(
             "keys, bytes", lambda chance: bent_bytes(to_json(keys), chance), through_file("k.json", read_keys), 10_000

@@ -184,7 +184,7 @@ def _trial(service: Running, chance: random.Random, routes: list[tuple[str, str]
 
 
 def _leaks(text: str, but: str = "") -> bool:
-    """Whether a mark is there: as a number of its own, as the digits of other numbers may be anything."""
+    """True if a mark is there: as a number of its own, as the digits of other numbers may be anything."""
     marks = re.findall(rf'{SECRET}|"theirs"|(?<![\d.]){FOREIGN // 100}\d\d(?![\d.])', text)
     return any(mark not in but for mark in marks)
 
@@ -194,10 +194,7 @@ def _question(chance: random.Random) -> dict[str, Any]:
 
 
 def _body(route: str, chance: random.Random) -> str:
-    """What the route takes, or nearly; filters are pasted in as text, as JSON may name a field twice."""
-    if route.endswith("/infer"):
-        numbers = {"name": "queries", "datatype": "FP32", "shape": [1, DIMENSIONS], "data": [0.5] * DIMENSIONS}
-        return json.dumps({"inputs": [numbers], "parameters": {"k": 80}})
+    """Body that the route takes, or nearly; filters are pasted in as text, as JSON may name a field twice."""
     if route.endswith(("/add", "{name}")):
         return json.dumps({"patterns": [[0.5] * DIMENSIONS], "metadata": {"tenant": ["a"], "word": ["added"]}})
     if route.endswith("/delete"):

@@ -36,7 +36,7 @@ PATHS = (
     "/é",
 )
 METHODS = ("GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "BREW")
-KINDS = ("application/json", "text/plain", "application/vnd.apache.arrow.stream", "", "a" * 5000)
+KINDS = ("application/json", "text/plain", "application/octet-stream", "", "a" * 5000)
 
 
 def chunk(number: int, folder: Path) -> Tally:
@@ -80,7 +80,7 @@ def _request(chance: random.Random) -> bytes:
 
 
 def _sent(service: Running, sent: bytes) -> bytes:
-    """What comes back; for a moment only where the service waits for more than was sent."""
+    """Bytes that come back; for a moment only where the service waits for more than was sent."""
     head, _, body = sent.partition(b"\r\n\r\n")
     is_whole = f"Content-Length: {len(body)}".encode() in head.split(b"\r\n")
     received = b""

@@ -40,7 +40,7 @@ class World:
         self.running: Running
 
     def name(self, kind: str) -> str:
-        """Of a collection that is not there yet; in a new service, if this one has many or is spoiled."""
+        """Name of a collection that is not there yet; in a new service, if this one has many or is spoiled."""
         if self.made >= MOST or self.running.process.poll() is not None:
             self.close()
             self.generation, self.made = self.generation + 1, 0
@@ -69,7 +69,7 @@ class World:
         self.start()
 
     def spoil(self) -> None:
-        """What comes next needs a service of its own."""
+        """Start the next sequence with a service of its own."""
         self.made = MOST
 
     def check_log(self) -> None:

@@ -259,6 +259,25 @@ MADE_OF_OTHERS = {
     )
 }
 
+# One around other parts: the first of a class takes every law, with all that has no parts. The others differ from it in
+# parts that have taken every law themselves, and take three: what joining can break is the sum of the contributions, a
+# pair that is scored on its own, and the size of the numbers.
+AROUND_OTHERS = (
+    ahop.similarities.FootprintSimilarity,
+    ahop.AdaptiveSimilarity,
+    ahop.similarities.IsolatedSimilarity,
+    ahop.similarities.DebiasedSimilarity,
+    ahop.similarities.TransformedSimilarity,
+    ahop.similarities.AlignedSimilarity,
+    ahop.similarities.PooledSimilarity,
+)
+FIRST_OF_CLASS = {type(make(2, 3)): name for name, make in reversed(SIMILARITIES.items())}
+PRIMITIVE = [
+    name
+    for name, make in SIMILARITIES.items()
+    if not isinstance(make(2, 3), AROUND_OTHERS) or name in FIRST_OF_CLASS.values()
+]
+
 # What a member does not know of a pair is as bad as the worst that it knows of another: gaps tie patterns together.
 KNOWS_COMPANY = {
     "pool of fixed metrics",

@@ -12,8 +12,12 @@ import torch
 from hypothesis import HealthCheck, register_random, settings
 from torch import Tensor
 
-# Their tests share a server, which takes long to start: one worker runs them all.
-SERVED = {"tests/test_ray.py", "tests/test_object_stores.py", "tests/test_postgres.py"}
+# Each test of theirs takes long and shares nothing with the next.
+ONE_BY_ONE = {"tests/test_experiments.py", "tests/test_faults.py"}
+# Of its slow tests, one in this many takes its turn where `AHOP_TURN` is a number, as in `.ci/run`; else all run.
+TAKES_TURNS, TURNS = "tests/test_experiments.py", 3
+# The machine has room for one Ray.
+WITH_RAY = {"tests/test_ray.py", "tests/laws/test_recall.py"}
 # scikit-learn's checks hand wrong types to constructors and want the complaint from `fit`, in its own words.
 UNCHECKED = {"estimators"}
 PACKAGE = find_spec("ahop")
@@ -73,12 +77,36 @@ def data_folder() -> Path:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests go one by one to whoever is free. (Groups by marks say nothing to the newest pytest.)"""
+    """Files go as a whole to whoever is free: services, browsers and fits that a file shares are made once.
+
+    Groups by marks say nothing to the newest pytest.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return file if file in SERVED else nodeid
+            return nodeid if file in ONE_BY_ONE else "with Ray" if file in WITH_RAY else file
 
+    config.option.loadscopereorder = False
     return Together(config, log)
+
+
+def pytest_report_header() -> str:
+    """Say in every log which tests this run leaves to others."""
+    turn = os.environ.get("AHOP_TURN")
+    return "all tests" if turn is None else f"slow tests of {TAKES_TURNS}: turn {int(turn) % TURNS + 1} of {TURNS}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files with slow tests come first where processes share the work: short ones fill the end of the run."""
+    turn = os.environ.get("AHOP_TURN")
+    if turn is not None:
+        slow = [item for item in items if item.nodeid.startswith(TAKES_TURNS) and item.get_closest_marker("slow")]
+        turning = [item for item in slow if item.get_closest_marker("alone") is None]
+        waiting = {item for place, item in enumerate(turning) if (place - int(turn)) % TURNS}
+        config.hook.pytest_deselected(items=list(waiting))
+        items[:] = [item for item in items if item not in waiting]
+    if hasattr(config, "workerinput"):
+        long = {item.path for item in items if item.get_closest_marker("slow") is not None}
+        items.sort(key=lambda item: item.path not in long)

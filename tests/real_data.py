@@ -1,9 +1,8 @@
-"""Which experiments need which real data, and what to do where it is not."""
+"""Real data that experiments need; a test is skipped where they are not."""
 
 import pytest
+from experiments.datasets import SOURCES, find
 
-from ahop.datasets import SOURCES
-from ahop.datasets._finding import find
 from ahop.errors import DataNotFoundError
 
 # By the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.
@@ -27,10 +26,11 @@ NEEDED = {
 
 
 def skip_without_data(experiment: str) -> None:
-    """Skip a test whose experiment would not find its data, where any loader looks for it; nothing is fetched."""
+    """Skip a test whose experiment would not find its data; nothing is fetched."""
     for name in NEEDED.get(experiment, ()):
-        try:
-            find(SOURCES[name], None, download=False, progress=False)
-        except DataNotFoundError:
-            folder = SOURCES[name].editions[0].folder
-            pytest.skip(f"`{experiment}` needs real data: set AHOP_DATA to the folder that holds `{folder}`")
+        for file in SOURCES[name].files:
+            try:
+                find(file)
+            except DataNotFoundError:
+                folder = file.path.partition("/")[0]
+                pytest.skip(f"`{experiment}` needs real data: set AHOP_DATA to the folder that holds `{folder}`")

@@ -10,8 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
+
+for needed in ("faiss", "fastapi", "lance", "psutil", "sklearn"):  # the extra `test` has none of them
+    pytest.importorskip(needed)
 
 import ahop
 from ahop.client import Client

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop._core import checks
+from ahop._core import checks, inputs
 from ahop.errors import AhopError, InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 
 PATTERNS = torch.eye(3)
@@ -40,13 +40,13 @@ def test_queries_without_meaning_are_refused(
     value: Tensor, error: type[AhopError], message: str, unchecked: None
 ) -> None:
     with pytest.raises(error, match=message):
-        checks.as_queries(value, PATTERNS)
+        inputs.as_queries(value, PATTERNS)
 
 
 @pytest.mark.parametrize(("name", "single"), [("queries", "query"), ("copies", "copy"), ("patterns", "pattern")])
 def test_a_single_one_is_called_by_its_name(name: str, single: str) -> None:
     with pytest.raises(ShapeError, match=rf"For a single {single} pass `{single}\[None\]`"):
-        checks.as_queries(torch.zeros(3), PATTERNS, name=name)
+        inputs.as_queries(torch.zeros(3), PATTERNS, name=name)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_patterns_without_meaning_are_refused(
     value: Tensor, error: type[AhopError], message: str, unchecked: None
 ) -> None:
     with pytest.raises(error, match=message):
-        checks.as_patterns(value)
+        inputs.as_patterns(value)
     for make in (ahop.AssociativeMemory, ahop.zoo.a_hop, ahop.zoo.k_hop, ahop.zoo.u_hop):
         with pytest.raises(error, match=message):
             make(value)
@@ -92,43 +92,43 @@ def test_patterns_without_meaning_are_refused(
 )
 def test_every_array_of_numbers_is_understood(array: NDArray[np.generic]) -> None:
     expected = torch.tensor(array.tolist(), dtype=torch.float32)
-    assert torch.equal(checks.as_queries(array, PATTERNS), expected)
-    assert torch.equal(checks.as_patterns(array).float(), expected)
+    assert torch.equal(inputs.as_queries(array, PATTERNS), expected)
+    assert torch.equal(inputs.as_patterns(array).float(), expected)
     array.setflags(write=False)
-    assert torch.equal(checks.as_queries(array, PATTERNS), expected)
+    assert torch.equal(inputs.as_queries(array, PATTERNS), expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_patterns_keep_their_precision_and_queries_take_theirs(dtype: torch.dtype) -> None:
-    stored = checks.as_patterns(torch.eye(3, dtype=dtype))
+    stored = inputs.as_patterns(torch.eye(3, dtype=dtype))
     assert stored.dtype == dtype
     for given in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool):
-        assert checks.as_queries(torch.ones(2, 3, dtype=given), stored).dtype == dtype
+        assert inputs.as_queries(torch.ones(2, 3, dtype=given), stored).dtype == dtype
 
 
 def test_a_large_array_that_fits_is_shared_and_not_copied() -> None:
     array = np.zeros((2, 3), dtype=np.float32)
-    assert checks.as_patterns(array).data_ptr() == array.ctypes.data
+    assert inputs.as_patterns(array).data_ptr() == array.ctypes.data
 
 
 def test_queries_beyond_the_range_of_the_patterns_stay_finite() -> None:
-    queries = checks.as_queries(np.array([[1e300, -1e300, 1.0]]), PATTERNS)
+    queries = inputs.as_queries(np.array([[1e300, -1e300, 1.0]]), PATTERNS)
     largest = torch.finfo(torch.float32).max
     assert torch.equal(queries, torch.tensor([[largest, -largest, 1.0]]))
 
 
 def test_nan_is_understood_and_stays() -> None:
     array = np.array([[np.nan, 1e300, 1.0]])
-    assert torch.equal(checks.as_patterns(array).isnan(), torch.tensor([[True, False, False]]))
+    assert torch.equal(inputs.as_patterns(array).isnan(), torch.tensor([[True, False, False]]))
     largest = torch.finfo(torch.float32).max
     for given in (array, torch.from_numpy(array)):
-        queries = checks.as_queries(given, PATTERNS)
+        queries = inputs.as_queries(given, PATTERNS)
         assert_close(queries, torch.tensor([[torch.nan, largest, 1.0]]), rtol=0, atol=0, equal_nan=True)
 
 
 def test_queries_keep_their_gradient() -> None:
     queries = torch.zeros(2, 3, dtype=torch.float64, requires_grad=True)
-    assert checks.as_queries(queries, PATTERNS).requires_grad
+    assert inputs.as_queries(queries, PATTERNS).requires_grad
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_origins_without_meaning_are_refused(
     value: Tensor, error: type[AhopError], message: str, unchecked: None
 ) -> None:
     with pytest.raises(error, match=message):
-        checks.as_origins(value, count=2, patterns=3)
+        inputs.as_origins(value, count=2, patterns=3)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_origins_without_meaning_are_refused(
     ids=lambda origins: str(origins.dtype),
 )
 def test_origins_of_any_whole_kind_are_understood(origins: NDArray[np.generic]) -> None:
-    assert torch.equal(checks.as_origins(origins, 2, 3), torch.tensor([1, 0]))
+    assert torch.equal(inputs.as_origins(origins, 2, 3), torch.tensor([1, 0]))
 
 
 @pytest.mark.parametrize(

@@ -349,10 +349,9 @@ def read_request(body: bytes, dimensions: int) -> Any:
     pytest.importorskip("fastapi")
     pytest.importorskip("prometheus_client")
     from ahop.service import Limits
-    from ahop.service.cluster.ingress import FIELDS
-    from ahop.service.request import read_json, recall_request
+    from ahop.service.request import ClusterBody, read_body, recall_request
 
-    return recall_request(read_json(body, FIELDS), dimensions, Limits())
+    return recall_request(read_body(ClusterBody, body), dimensions, Limits())
 
 
 def test_a_request_is_read() -> None:

@@ -128,7 +128,7 @@ def test_queries_of_no_stored_pattern_are_called_so() -> None:
 
 
 def test_q_values_are_the_expected_share_of_wrong_ones() -> None:
-    found = q_values(torch.tensor([0.9, 0.5, 1.0], dtype=torch.float64))
+    found = q_values(np.array([0.9, 0.5, 1.0]))
     assert found.tolist() == pytest.approx([0.05, 0.2, 0.0])
     test = pairs(1000, 4)
     answer = memory().recall(test.queries)

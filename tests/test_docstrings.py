@@ -26,7 +26,7 @@ def with_examples() -> list[ModuleType]:
     modules = [
         import_module(each.name)
         for each in pkgutil.walk_packages(ahop.__path__, "ahop.")
-        if not each.name.endswith(("_native", "triton_programs"))
+        if not each.name.endswith("_native")
     ]
     return [module for module in modules if any(test.examples for test in doctest.DocTestFinder().find(module))]
 

@@ -39,6 +39,11 @@ Rows = NDArray[Any]
 NAMES = [f"sensor {number}" for number in range(8)]
 
 
+def ids_of(answer: ahop.Recall[Any]) -> NDArray[Any]:
+    assert answer.labels is not None
+    return answer.labels
+
+
 def patterns(count: int = 60, seed: int = 0) -> Rows:
     return np.random.default_rng(seed).normal(size=(count, len(NAMES)))
 
@@ -64,15 +69,7 @@ def model() -> CorruptionModel:
 
 
 @pytest.mark.filterwarnings("ignore:.*too few to learn a corruption from:UserWarning")  # there are three labels
-@parametrize_with_checks(
-    [
-        CorruptionModel("debiased"),
-        AssociativeRetriever(),
-        AssociativeRetriever("manhattan", beta=2.0),
-        AssociativeImputer(),
-        AssociativeImputer(8, add_indicator=True, keep_empty_features=True),
-    ]
-)
+@parametrize_with_checks([CorruptionModel("debiased"), AssociativeRetriever(), AssociativeImputer()])
 def test_scikit_learn_finds_nothing_to_complain_about(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -162,7 +159,7 @@ def test_each_group_has_a_corruption_of_its_own() -> None:
     fitted = CorruptionModel("debiased", random_state=0).fit(copies[::2], origins[::2], groups[::2])
     assert fitted.score(copies, origins, groups) > fitted.score(copies, origins)
     retriever = AssociativeRetriever(fitted).fit(origins)
-    found = retriever.retrieve(copies, 1, groups=groups).ids[:, 0]
+    found = ids_of(retriever.retrieve(copies, 1, groups=groups))[:, 0]
     assert np.mean(found == np.arange(len(origins))) > 0.95
     fitted.partial_fit(copies[1::4], origins[1::4], groups[1::4])
     assert sorted(fitted.memory_.model.group_names) == ["down", "up"]
@@ -229,9 +226,9 @@ def test_origins_are_found_through_a_learned_corruption(model: CorruptionModel) 
     rows = np.arange(200)
     assert learned.score(copies, rows) > max(0.95, plain.score(copies, rows))
     answer = learned.retrieve(copies, 3)
-    assert answer.ids.shape == answer.posterior.shape == answer.rows.shape == (200, 3)
+    assert ids_of(answer).shape == answer.posterior.shape == answer.indices.shape == (200, 3)
     assert (np.diff(answer.posterior) <= 0).all()
-    assert_array_equal(answer.ids, answer.rows)
+    assert_array_equal(answer.labels, answer.indices)
     assert plain.retrieve(copies).unknown is None
 
 
@@ -251,7 +248,7 @@ def test_patterns_that_share_an_id_add_up() -> None:
     expected = [weights[0] / weights.sum(), weights[1:].sum() / weights.sum()]
     assert_allclose(retriever.predict_proba([[0.9]]), [expected])
     assert list(retriever.classes_) == ["left", "right"]
-    assert retriever.retrieve([[0.9]], 1).ids[0, 0] == "left"
+    assert ids_of(retriever.retrieve([[0.9]], 1))[0, 0] == "left"
     assert retriever.predict([[0.9]])[0] == "right"
 
 
@@ -259,7 +256,7 @@ def test_a_mask_is_as_good_as_gaps(model: CorruptionModel) -> None:
     retriever = AssociativeRetriever(model).fit(patterns())
     copies, mask = damaged(patterns()), np.random.default_rng(3).random((60, len(NAMES))) < 0.4
     masked, gapped = retriever.retrieve(copies, mask=mask), retriever.retrieve(np.where(mask, np.nan, copies))
-    assert_array_equal(masked.ids, gapped.ids)
+    assert_array_equal(masked.labels, gapped.labels)
     assert_array_equal(masked.posterior, gapped.posterior)
     framed = retriever.retrieve(copies, mask=pd.DataFrame(mask))
     assert_array_equal(framed.posterior, gapped.posterior)
@@ -318,10 +315,10 @@ def test_sparse_rows_are_the_same_as_dense_ones(container: Any, monkeypatch: pyt
         "ahop.estimators.retriever.blocks", lambda count, _: (slice(i, i + 7) for i in range(0, count, 7))
     )
     assert_allclose(sparse.transform(container(stored)), dense.transform(stored))
-    assert_array_equal(sparse.retrieve(container(stored)).ids, dense.retrieve(stored).ids)
+    assert_array_equal(sparse.retrieve(container(stored)).labels, dense.retrieve(stored).labels)
     assert_array_equal(sparse.kneighbors(container(stored))[1], dense.kneighbors(stored)[1])
     masked = sparse.retrieve(container(stored), mask=stored == 0)
-    assert_array_equal(masked.ids, dense.retrieve(np.where(stored == 0, np.nan, stored)).ids)
+    assert_array_equal(masked.labels, dense.retrieve(np.where(stored == 0, np.nan, stored)).labels)
 
 
 def test_a_clone_keeps_what_the_corruption_model_has_learned(model: CorruptionModel) -> None:
@@ -395,7 +392,7 @@ def test_columns_that_are_missing_are_named_with_the_mend() -> None:
     with pytest.raises(InvalidValueError, match="missing are 'sensor 3', not known are 'other'"):
         retriever.retrieve(fewer)
     mended = retriever.retrieve(fewer.reindex(columns=retriever.feature_names_in_), 1)
-    assert_array_equal(mended.ids[:, 0], np.arange(60))
+    assert_array_equal(ids_of(mended)[:, 0], np.arange(60))
 
 
 @pytest.mark.parametrize(("kind", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
@@ -599,4 +596,4 @@ def test_a_corruption_model_is_what_fit_would_have_learned() -> None:
     fitted = CorruptionModel("mixture", random_state=0).fit(copies, origins)
     memory = ahop.fit(origins, pairs=(np.arange(60), copies), similarity="mixture", progress=False)
     ours = AssociativeRetriever(fitted).fit(origins).retrieve(copies, 1)
-    assert np.mean(ours.ids == memory.recall(copies).indices) > 0.95
+    assert np.mean(ours.labels == memory.recall(copies).indices) > 0.95

@@ -15,6 +15,7 @@ from experiments.__main__ import NAMES, PLACES
 from experiments.support import harness, table_peers, wifi_protocol
 from experiments.support.harness import Experiment, Row
 
+from tests.apart import run_apart
 from tests.real_data import NEEDED, skip_without_data
 
 ROOT = Path(__file__).parent.parent
@@ -25,13 +26,11 @@ OF_RETRIEVAL = [name for name in NAMES if name.startswith(("tab_", "fig_")) and 
 Rows = list[dict[str, Any]]
 
 
-def quick(package: str, name: str, *flags: str) -> dict[str, Any]:
-    """What it answers; a test whose data are not here ends as skipped."""
-    if package == "experiments":
-        skip_without_data(name)
-    command = [sys.executable, "-m", package, name, "--json", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=900)
-    assert done.returncode == 0, done.stderr
+def quick(name: str) -> dict[str, Any]:
+    """Result of the quick form; a test whose data are not here ends as skipped."""
+    skip_without_data(name)
+    done = run_apart("experiments.__main__", name, "--json", "--quick", "--no-progress")
+    assert done.code == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
@@ -41,14 +40,13 @@ def test_an_experiment_whose_data_are_not_here_is_skipped_with_the_reason(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert name in NAMES
-    monkeypatch.delenv("AHOP_DATA", raising=False)
-    monkeypatch.setenv("AHOP_CACHE", str(tmp_path))
+    monkeypatch.setenv("AHOP_DATA", str(tmp_path))
     with pytest.raises(pytest.skip.Exception, match=f"`{name}` needs real data: set AHOP_DATA to"):
         skip_without_data(name)
 
 
 def test_experiments_that_read_real_data_are_those_that_say_so() -> None:
-    assert {name for name, place in PLACES.items() if "ahop.datasets" in uses(place)} == NEEDED.keys()
+    assert {name for name, place in PLACES.items() if "experiments.datasets" in uses(place)} == NEEDED.keys()
 
 
 def uses(place: str) -> set[str]:
@@ -64,7 +62,7 @@ def uses(place: str) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OF_RETRIEVAL)
 def test_an_experiment_ends_in_one_line_of_json_with_ceiling_and_paper(name: str) -> None:
-    result = quick("experiments", name, "--quick", "--no-progress")
+    result = quick(name)
     assert result["rows"]
     for row in result["rows"]:
         assert {"bayes", "paper"} <= row.keys()
@@ -88,7 +86,7 @@ def _a_hop_leads(rows: Rows) -> None:
 
 def ours(name: str) -> Rows:
     """The rows of one of our own claims. Margins below are for one seed; the full form has the figures."""
-    rows: Rows = quick("experiments", name, "--quick", "--no-progress")["rows"]
+    rows: Rows = quick(name)["rows"]
     return rows
 
 
@@ -213,14 +211,14 @@ def test_queries_without_labels_teach_nearly_as_much_as_with() -> None:
 
 @pytest.mark.slow
 def test_scans_teach_where_a_phone_is_though_nobody_says_where_they_were_made() -> None:
-    result = quick("experiments", "wifi_unlabelled", "--quick", "--no-progress")
+    result = quick("wifi_unlabelled")
     assert result["share of the gain over plain"] >= 0.8
     assert result["worst phone beside plain"] <= 0.03
 
 
 @pytest.mark.slow
 def test_probabilities_without_labels_hold_on_the_generator_and_are_counted_everywhere() -> None:
-    result = quick("experiments", "label_free", "--quick", "--no-progress")
+    result = quick("label_free")
     rows = {(row["family"], row["variant"]): row for row in result["rows"] if row["task"] != "mean"}
     generated = rows["paper's generator", "no label"]
     assert generated["ece"] <= generated["ece_chance"] + 0.02
@@ -284,7 +282,7 @@ def test_probabilities_mean_what_they_say() -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_recall_fills_gaps_better_than_the_mean_of_the_nearest_rows() -> None:
-    rows = quick("experiments", "imputing", "--quick", "--no-progress")["rows"]  # one job: its times are compared
+    rows = quick("imputing")["rows"]  # one job: its times are compared
     tuned = by(rows, "dataset", "model", value="error_ratio_tuned")
     assert {dataset for dataset, _ in tuned} == {"digits", "adult", "uji_indoorloc", "mean"}
     for row in rows:
@@ -297,7 +295,7 @@ def test_recall_fills_gaps_better_than_the_mean_of_the_nearest_rows() -> None:
 
 @pytest.mark.slow
 def test_a_phone_that_the_map_was_made_without_is_placed() -> None:
-    result = quick("experiments", "wifi", "--quick", "--no-progress", "--jobs", "2")
+    result = quick("wifi")
     assert {"phone_top1", "phone_error_m", "phones_not_below_best", "phones", "ece", "region_ece"} <= result.keys()
     assert {"official_error_m", "official_floor", "ms_per_query"} <= result.keys()
     assert result["phones"] == 2
@@ -311,7 +309,7 @@ def test_a_phone_that_the_map_was_made_without_is_placed() -> None:
 
 @pytest.mark.slow
 def test_a_sample_is_found_by_the_spectrum_of_another_instrument() -> None:
-    result = quick("experiments", "nir", "--quick", "--no-progress", "--jobs", "2")
+    result = quick("nir")
     names = {"pairs_won", "pairs", "mean_top1", "best_simple_top1", "ece", "within_of_best"}
     assert names | {f"{name}_5" for name in names} <= result.keys()
     assert result["pairs"] == 3
@@ -324,7 +322,7 @@ def test_a_sample_is_found_by_the_spectrum_of_another_instrument() -> None:
 
 @pytest.mark.slow
 def test_a_compound_is_found_by_a_spectrum_at_another_energy() -> None:
-    result = quick("experiments", "massbank", "--quick", "--no-progress", "--jobs", "2")
+    result = quick("massbank")
     assert {"top1", "entropy_top1", "ece", "unknown_auroc"} <= result.keys()
     found = by(result["rows"], "model", value="top1_up_to_75")
     assert abs(found["spectral entropy"] - 0.892) <= 0.03
@@ -334,7 +332,7 @@ def test_a_compound_is_found_by_a_spectrum_at_another_energy() -> None:
 
 @pytest.mark.slow
 def test_tables_are_classified_by_models_tuned_alike() -> None:
-    rows = quick("experiments", "tab_tabular", "--quick", "--no-progress")["rows"]
+    rows = quick("tab_tabular")["rows"]
     assert all({"dataset", "model", "accuracy", "auc", "paper", "seconds"} <= row.keys() for row in rows)
     found = by(rows, "model", value="auc")
     assert found["ahop"] >= found["XGBoost"] - 0.03
@@ -343,9 +341,8 @@ def test_tables_are_classified_by_models_tuned_alike() -> None:
 
 @pytest.mark.skipif(find_spec("pytabkit") is not None, reason="pytabkit is installed")
 def test_the_network_of_others_is_asked_for_where_it_is_missing() -> None:
-    command = [sys.executable, "-m", "experiments", "tab_tabular_network", "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
-    assert done.returncode != 0
+    done = run_apart("experiments.__main__", "tab_tabular_network", "--quick")
+    assert done.code != 0
     assert "`pip install pytabkit`" in done.stderr.splitlines()[-1]
 
 
@@ -359,7 +356,7 @@ def test_gaps_among_words_are_a_word_that_the_network_of_others_takes() -> None:
 
 @pytest.mark.slow
 def test_bags_are_told_apart_by_every_pooling() -> None:
-    rows = quick("experiments", "tab_mil", "--quick", "--no-progress")["rows"]
+    rows = quick("tab_mil")["rows"]
     assert all({"dataset", "model", "auc", "std", "paper"} <= row.keys() for row in rows)
     found = by(rows, "dataset", "model", value="auc")
     assert {model for _, model in found} == {"M-Hop", "S-Hop", "A-Hop", "attention"}
@@ -369,7 +366,7 @@ def test_bags_are_told_apart_by_every_pooling() -> None:
 
 @pytest.mark.slow
 def test_one_pattern_leaves_a_similarity_without_a_say() -> None:
-    rows = quick("experiments", "tab_images", "--quick", "--no-progress")["rows"]
+    rows = quick("tab_images")["rows"]
     assert all({"dataset", "model", "accuracy", "std", "paper"} <= row.keys() for row in rows)
     assert {row["patterns"] for row in rows} == {1, 4, 16}
     assert all((row["swayed"] == 0) == (row["patterns"] == 1) for row in rows)
@@ -377,7 +374,7 @@ def test_one_pattern_leaves_a_similarity_without_a_say() -> None:
 
 @pytest.mark.slow
 def test_adaptive_similarities_find_patches_that_broken_sensors_saw() -> None:
-    rows = quick("experiments", "broken_patches", "--quick", "--no-progress")["rows"]
+    rows = quick("broken_patches")["rows"]
     found = by(rows, "model", value="top1")
     fixed = [found[model] for model in ("M-Hop", "M-Hop, fitted beta", "Euclid, fitted beta", "U-Hop")]
     assert min(found["A-Hop"], found["auto"]) >= max(fixed) + 0.2
@@ -392,21 +389,22 @@ def test_parts_of_the_classifier_are_worth_having() -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_the_convex_fit_takes_a_fifth_of_the_time_of_the_adam_recipe_at_most() -> None:
-    result = quick("benchmarks", "fitting")
+    command = [sys.executable, "-m", "benchmarks", "fitting", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=900)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
     assert result["time_ratio"] <= 0.2
     assert result["convex_loss"] <= result["adam_loss"]
 
 
 def test_tables_in_readme_and_docs_are_those_of_the_result_files() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "experiments.publish", "--check"], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.returncode == 0, done.stdout
+    done = run_apart("experiments.publish", "--check")
+    assert done.code == 0, done.stdout
 
 
 @pytest.mark.slow
 def test_no_flipped_bit_is_answered() -> None:
-    result = quick("experiments", "bit_flips", "--quick")
+    result = quick("bit_flips")
     assert result["flips"] == 800
     wrong = {name: result[name] for name in ("different", "lost", "strange_error", "abort")}
     assert not any(wrong.values()), wrong

@@ -132,7 +132,7 @@ def test_random_sequences_break_no_promise() -> None:
         min(calls["memory_machine"][each] for each in ("add", "remove", "recall", "load", "copy", "index.recall")) > 0
     )
     assert min(calls["store_machine"][each] for each in ("add", "compact", "restore", "process done", "both")) > 0
-    assert min(calls["service_machine"][each] for each in ("add", "delete", "pairs", "recall by arrow", "refresh")) > 0
+    assert min(calls["service_machine"][each] for each in ("add", "delete", "pairs", "recall", "refresh")) > 0
 
 
 @pytest.mark.slow

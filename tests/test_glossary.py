@@ -16,8 +16,8 @@ from ahop.cli.explain import explain
 from ahop.cli.options import Queries
 from ahop.cli.recall import recall
 from ahop.client import mcp
-from ahop.service.http.answers import recall_words
-from ahop.service.http.schema import FIT, RECALL
+from ahop.service.http.answers import recall_response
+from ahop.service.request import FitBody, RecallBody
 from tests.test_docs import DOCS, ROOT, pages
 
 GLOSSARY = DOCS / "glossary.md"
@@ -46,7 +46,7 @@ def usual_terms() -> dict[str, str]:
 
 def read_pages() -> list[Path]:
     ours = [page for page in pages() if page.relative_to(DOCS).parts[0] not in FREE and page != GLOSSARY]
-    return [ROOT / "README.md", Path(ahop.__file__).parent / "docs" / "llms.txt", *ours]
+    return [ROOT / "README.md", ROOT / "src" / "ahop" / "docs" / "llms.txt", *ours]
 
 
 def test_every_term_is_defined_once() -> None:
@@ -68,15 +68,15 @@ def test_a_page_names_the_usual_term(word: str) -> None:
 
 def test_recall_has_the_same_words_in_python_over_http_and_on_the_command_line() -> None:
     python = set(inspect.signature(ahop.AssociativeMemory.recall).parameters) - {"self"}
-    assert python <= set(RECALL)
+    assert python <= set(RecallBody.__struct_fields__)
     shell = set(inspect.signature(recall).parameters)
     assert {"queries", "k", "same"} <= shell & python
     assert [each.metavar for each in get_args(Queries)[1:]] == ["QUERIES"]
-    assert set(FIT) <= set(inspect.signature(ahop.fit).parameters)
+    assert set(FitBody.__struct_fields__) <= set(inspect.signature(ahop.fit).parameters)
 
 
 @pytest.mark.parametrize(
-    "writes", [recall_words, Answers.columns, Answers.documents, Answers.shown, explain, mcp.server]
+    "writes", [recall_response, Answers.columns, Answers.documents, Answers.shown, explain, mcp.server]
 )
 def test_an_answer_has_the_same_words_in_python_over_http_and_on_the_command_line(
     writes: Callable[..., object],

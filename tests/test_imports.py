@@ -45,6 +45,10 @@ def test_importing_the_package_does_not_wait_for_torch() -> None:
     assert run("import ahop, sys; print(ahop.__version__.count('.'), 'torch' in sys.modules)") == "2 False"
 
 
+def test_the_client_does_not_import_torch() -> None:
+    assert run("import ahop.client, ahop.client.mcp, sys; print({'torch', 'jaxtyping'} & set(sys.modules))") == "set()"
+
+
 def test_a_name_that_is_not_there_is_told() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = ahop.nothing

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ahop
-from ahop._core.labels import as_label, as_labels, as_text, from_text
+from ahop._core.label_tensors import as_text, from_text
+from ahop._core.labels import as_label, as_labels
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, ShapeError
 from ahop.memory.saving.archive import read_archive, write_archive
 from ahop.scale.stores.models import as_model, over

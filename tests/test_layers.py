@@ -369,7 +369,7 @@ def test_the_step_of_an_energy_transformer_is_the_gradient_of_its_energy_in_the_
     normed = block._norm(tokens).detach().requires_grad_()
     present = torch.tensor([True, True, True, True, False])
     mask = block._mask(tokens, present, None)
-    queries, keys = block._projected(normed)
+    queries, keys = block._project(normed)
     scores = (block.beta * queries @ keys.mT).masked_fill(~mask, -torch.inf)[:, :, :4]
     matched = torch.relu(normed[:, :4] @ block.patterns.mT).square()
     energy = -scores.logsumexp(-1).sum() / block.beta - 0.5 * matched.sum()

@@ -1,15 +1,19 @@
 """The page of a service in a real browser: a damaged picture goes in, the answer and the reason are read off it."""
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 import ahop
+from ahop.datasets.building import demo_tables
 from ahop.errors import DataNotFoundError
 
 pytest.importorskip("fastapi")
@@ -17,6 +21,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("selenium")
 
+from experiments.datasets import load_mnist
 from PIL import Image
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
@@ -35,7 +40,7 @@ FLAGS = (
 def digits() -> torch.Tensor:
     """Pictures of handwritten digits, (n, 784), from 0 to 1."""
     try:
-        rows = ahop.datasets.load_mnist(download=False, progress=False).train[:COUNT]
+        rows = load_mnist().train[:COUNT]
     except DataNotFoundError:
         pytest.skip("the page is tried with MNIST: set AHOP_DATA to the folder that holds `mnist`")
     return torch.from_numpy(np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)) / 255
@@ -53,7 +58,10 @@ def damaged(row: torch.Tensor, seed: int = 0) -> torch.Tensor:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder, stored = tmp_path_factory.mktemp("page"), digits()
     ahop.AssociativeMemory(stored, ahop.EuclideanSimilarity()).save(folder / "digits.ahop")
-    with running(folder, str(folder / "digits.ahop"), "--watch", "50") as made:
+    rooms = pd.DataFrame(demo_tables()["rooms.csv"]).set_index("room").drop(columns="floor")
+    ahop.AssociativeMemory(rooms, ahop.EuclideanSimilarity()).save(folder / "rooms.ahop")
+    paths = str(folder / "digits.ahop"), str(folder / "rooms.ahop")
+    with running(folder, *paths, "--watch", "50") as made:
         yield made
 
 
@@ -140,6 +148,57 @@ def test_a_row_may_have_gaps_and_what_is_wrong_is_said(service: Running, browser
     browser.find_element(By.CSS_SELECTOR, "#ask button").click()
     wait(browser, lambda: "row 3" in text(browser, "answers"))
     assert not text(browser, "error")
+
+
+DROP = """
+const file = new File([arguments[1]], "scans.csv", { type: "text/csv" }), data = new DataTransfer();
+data.items.add(file);
+arguments[0].dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+"""
+
+
+@pytest.mark.parametrize("way", ["typed", "chosen", "dropped"])
+def test_the_tables_of_the_demo_are_read_by_the_names_of_their_columns(
+    service: Running, browser: Chrome, tmp_path: Path, way: str
+) -> None:
+    command = [sys.executable, "-m", "ahop.cli", "demo", "--data", str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
+    scans = pd.read_csv(tmp_path / "scans.csv")
+    backwards = scans[scans.columns[::-1]].drop(columns="ap05")
+    backwards.to_csv(tmp_path / "backwards.csv", index=False)
+    browser.get(service.url)
+    wait(browser, lambda: "784 dimensions" in text(browser, "version"))
+    Select(browser.find_element(By.ID, "collection")).select_by_visible_text("rooms")
+    wait(browser, lambda: "16 dimensions" in text(browser, "version"))
+    row, written = browser.find_element(By.ID, "row"), (tmp_path / "backwards.csv").read_text("utf-8")
+    if way == "typed":
+        browser.execute_script("arguments[0].value = arguments[1]", row, written)
+        browser.execute_script("arguments[0].dispatchEvent(new Event('input'))", row)
+    elif way == "chosen":
+        browser.find_element(By.ID, "file").send_keys(str(tmp_path / "backwards.csv"))
+    else:
+        browser.execute_script(DROP, row, written)
+    wait(browser, lambda: "Ignored columns: scan." in text(browser, "note"))
+    assert text(browser, "note").startswith("100 rows.")
+    assert "not observed: ap05" in text(browser, "note")
+    which = browser.find_element(By.ID, "which")
+    which.clear()
+    which.send_keys("4")
+    browser.find_element(By.CSS_SELECTOR, "#ask button").click()
+    wait(browser, lambda: text(browser, "answers"))
+    asked = scans.iloc[3].drop("scan").drop("ap05").astype(float).dropna().to_dict()
+    found = service.recall("rooms", queries=[asked])
+    assert browser.find_element(By.CSS_SELECTOR, "#answers .name").text.startswith(found["labels"][0][0])
+    assert not text(browser, "error")
+
+
+def test_a_table_for_a_collection_without_names_is_refused_in_words(service: Running, browser: Chrome) -> None:
+    browser.get(service.url)
+    wait(browser, lambda: "784 dimensions" in text(browser, "version"))
+    row = browser.find_element(By.ID, "row")
+    browser.execute_script("arguments[0].value = arguments[1]", row, "ap01,ap02\n1,2")
+    browser.find_element(By.CSS_SELECTOR, "#ask button").click()
+    wait(browser, lambda: "have no names" in text(browser, "error"))
 
 
 def test_no_page_is_wider_than_a_phone(service: Running, browser: Chrome) -> None:

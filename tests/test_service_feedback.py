@@ -44,7 +44,7 @@ def collection(tmp_path: Path) -> Collection:
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """What a fitting process is given to learn from; it learns nothing of it."""
+    """Data that a fitting process is given; it learns nothing of them."""
     found, begins = dict[str, Any](), threading.Event()
 
     def wait(self: Refits, name: str, folder: Path) -> str:

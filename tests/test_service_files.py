@@ -1,4 +1,4 @@
-"""What a service keeps on the disk is there after kills, and damage to it is noticed."""
+"""Files of a service are there after kills, and damage to them is noticed."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ pytest.importorskip("fastapi")
 from ahop._core.files import make_folder
 from ahop.service import Collection, Limits
 from ahop.service.collections.feedback import FILE, Feedback
-from ahop.service.request import RECALL, read_json
+from ahop.service.request import RecallBody, read_body
 
 
 def told(folder: Path, *numbers: int) -> Feedback:
@@ -107,7 +107,7 @@ def test_a_body_of_millions_of_lists_is_refused_before_it_is_read() -> None:
     body = b'{"queries": [' + b"[]," * 2_000_000 + b"[]]}"
     started = time.process_time()
     with pytest.raises(ShapeError, match="lists"):
-        read_json(body, RECALL)
+        read_body(RecallBody, body)
     assert time.process_time() - started < 0.5
     rows = b'{"queries": [' + b"[1,2]," * 10_000 + b"[1,2]]}"
-    assert len(read_json(rows, RECALL)["queries"]) == 10_001
+    assert len(read_body(RecallBody, rows).queries) == 10_001

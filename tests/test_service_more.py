@@ -1,9 +1,10 @@
-"""What a service does beside recalling: link, create, go back, follow, compact, and answer in several processes."""
+"""Routes beside recall: link, create, go back, follow, compact, and answer in several processes."""
 
 import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -214,53 +215,7 @@ def test_the_last_queries_show_what_has_moved(tmp_path: Path) -> None:
 def test_nothing_is_kept_to_be_watched_unless_asked_for(service: Running) -> None:
     status, said, _ = service.ask("GET", "/collections/rooms/watch")
     assert status == 409
-    assert "--watch" in said["mend"]
-
-
-# The Open Inference Protocol.
-
-
-def test_the_inference_protocol_answers_what_recall_does(service: Running, memory: ahop.AssociativeMemory) -> None:
-    dimensions = memory.patterns.shape[1]
-    queries = rows_of(memory, 3)
-    flat = [number for row in queries for number in row]
-    tensor = {"name": "queries", "datatype": "FP32", "shape": [3, dimensions], "data": flat}
-    asked = {"id": "7", "inputs": [tensor], "parameters": {"k": 2}}
-    found = post(service, "/v2/models/rooms/infer", asked)
-    wanted = service.recall("rooms", queries=queries, k=2)
-    outputs = {each["name"]: each for each in found["outputs"]}
-    assert found["id"] == "7"
-    assert found["model_name"] == "rooms"
-    assert outputs["ids"]["shape"] == [3, 2]
-    assert np.reshape(outputs["ids"]["data"], (3, 2)).tolist() == wanted["ids"]
-    assert np.allclose(np.reshape(outputs["posterior"]["data"], (3, 2)), wanted["posterior"], atol=1e-6)
-    nested = post(service, "/v2/models/rooms/infer", {"inputs": [{**tensor, "data": queries}]})
-    assert nested["outputs"][0]["shape"] == [3, 1]
-    only = post(service, "/v2/models/rooms/infer", {**asked, "outputs": [{"name": "ids"}]})
-    assert [each["name"] for each in only["outputs"]] == ["ids"]
-    facts = service.ask("GET", "/v2/models/rooms")[1]
-    assert facts["inputs"][0]["shape"] == [-1, dimensions]
-    for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/rooms/ready"):
-        assert service.ask("GET", path)[0] == 200
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"inputs": []},
-        {"inputs": [{"name": "queries"}]},
-        {"inputs": [{"name": "queries", "datatype": "BYTES", "shape": [1, 8], "data": [1]}]},
-        {"inputs": [{"name": "queries", "datatype": "FP32", "shape": [1], "data": [1]}]},
-        {"inputs": [{"name": "queries", "datatype": "FP32", "shape": [1000000, 8], "data": [1]}]},
-        {"parameters": {"policy": {}}},
-        {"outputs": [{"name": "secrets"}]},
-        {"outputs": 3},
-    ],
-)
-def test_a_wrong_inference_is_refused(service: Running, memory: ahop.AssociativeMemory, wrong: dict[str, Any]) -> None:
-    dimensions = memory.patterns.shape[1]
-    tensor = {"name": "queries", "datatype": "FP32", "shape": [1, dimensions], "data": [0.0] * dimensions}
-    assert "error" in post(service, "/v2/models/rooms/infer", {"inputs": [tensor], **wrong}, 400)
+    assert "--watch" in said["hint"]
 
 
 # Several processes.
@@ -368,6 +323,22 @@ def test_the_asynchronous_client_answers_as_the_other(service: Running, memory: 
             return [each.indices[:, 0].tolist() for each in answers]
 
     assert asyncio.run(ask()) == [[row] for row in range(8)]
+
+
+def test_the_client_recalls_where_torch_cannot_be_imported(service: Running, memory: ahop.AssociativeMemory) -> None:
+    script = f"""
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+import numpy as np
+from ahop.client import Client
+with Client({service.url!r}, "rooms") as client:
+    answer = client.recall(np.array({memory.patterns[:2].nan_to_num().tolist()!r}), k=2)
+    print(type(answer.indices).__name__, *answer.indices[:, 0], answer.confidence.shape, answer.patterns.dtype)
+    print(answer.mass([row % 2 for row in range(len(client))]).best.tolist())
+    print(client.explain(answer.patterns[0, 0]).answer)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["ndarray 0 1 (2,) float32", "[0, 1]", "0"], done.stderr
 
 
 def test_an_assistant_can_recall_explain_and_confirm(service: Running, memory: ahop.AssociativeMemory) -> None:

@@ -56,7 +56,7 @@ def test_a_recall_is_refused_in_the_words_of_the_service(shedders: dict[str, Loa
     head, _, body = answer.partition(b"\r\n\r\n")
     status, *headers = head.decode().split("\r\n")
     assert status == "HTTP/1.1 429 Too Many Requests"
-    assert set(json.loads(body)) == {"error", "mend"}
+    assert set(json.loads(body)) == {"error", "hint"}
     found = dict(line.lower().split(": ") for line in headers)
     assert found["connection"] == "close"
     assert found["x-request-id"] == "my-own-1"

@@ -16,8 +16,8 @@ from sklearn.datasets import load_digits
 from sklearn.impute import KNNImputer, SimpleImputer
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from ahop.datasets import load_adult, load_uji_indoorloc
 from ahop.estimators import AssociativeImputer
+from experiments.datasets import load_adult, load_uji_indoorloc
 from experiments.support.harness import Experiment, Row
 
 Values: TypeAlias = NDArray[np.float64]

@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 import ahop
-from ahop.datasets import load_cifar10
+from experiments.datasets import load_cifar10
 from experiments.support.broken_channels import break_patches
 from experiments.support.damages import DamagedVariant
 from experiments.support.differences import paired_differences
@@ -53,7 +53,7 @@ def run(cell: Row, quick: bool) -> list[Row]:
 
 def cifar_patches(count: int, seed: int) -> Tensor:
     """Patches of training pictures, one of each at most, distinct and not flat, scaled to [-1, 1], (count, 192)."""
-    pictures = load_cifar10(progress=False).train
+    pictures = load_cifar10().train
     generator = np.random.default_rng(seed)
     chosen = generator.permutation(len(pictures))[: 4 * count]
     places = generator.integers(0, pictures.shape[-1] - SIDE + 1, (len(chosen), 2))

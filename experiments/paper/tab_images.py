@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from ahop.datasets import Images, load_cifar10, load_tiny_imagenet
+from experiments.datasets import Images, load_cifar10, load_tiny_imagenet
 from experiments.support.differences import paired_differences
 from experiments.support.harness import Experiment, Row
 from experiments.support.vision import Data, Recipe, classes_of, train, without_similarity
@@ -94,7 +94,7 @@ def _chosen(protocol: str, dataset: str, model: str, seed: int) -> dict[str, flo
 
 @cache
 def images(dataset: str) -> Images:
-    return LOADERS[dataset](progress=False)
+    return LOADERS[dataset]()
 
 
 def differences(rows: list[Row]) -> list[Row]:

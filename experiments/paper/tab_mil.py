@@ -9,24 +9,18 @@ Paper:
     [tab:cplx-acc], its right half.
 """
 
-from collections.abc import Callable
 from statistics import mean
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ahop.datasets import Bags, load_elephant, load_fox, load_tiger, load_ucsb_breast
+from experiments.datasets import Bags, load_bags
 from experiments.support.bags import Padded, Places, Recipe, auc, folds, train
 from experiments.support.differences import paired_differences
 from experiments.support.harness import Experiment, Row
 
-DATASETS: dict[str, Callable[[], Bags]] = {
-    "Tiger": load_tiger,
-    "Fox": load_fox,
-    "Elephant": load_elephant,
-    "UCSB": load_ucsb_breast,
-}
+DATASETS = {"Tiger": "tiger", "Fox": "fox", "Elephant": "elephant", "UCSB": "ucsb_breast_cancer"}
 MODELS = ("M-Hop", "S-Hop", "A-Hop", "attention")
 PAPER = {
     "M-Hop": {"Tiger": 0.8924, "Fox": 0.6327, "Elephant": 0.9344, "UCSB": 0.8815},
@@ -55,7 +49,7 @@ def cells(seeds: int, quick: bool) -> list[Row]:
 
 
 def run(cell: Row, quick: bool) -> list[Row]:
-    found, model, seed = DATASETS[cell["dataset"]](), cell["model"], cell["seed"]
+    found, model, seed = load_bags(DATASETS[cell["dataset"]]), cell["model"], cell["seed"]
     grid, stops = (QUICK_GRID, QUICK_STOPS) if quick else (GRID, STOPS)
     scores, inner_scores = [], []
     recipes, epochs = [0] * len(grid), [0] * len(stops)

@@ -10,8 +10,8 @@ from PIL import Image, ImageFilter
 from torch import Generator, Tensor
 from torch.nn.functional import interpolate
 
-from ahop.datasets import load_sugarcane_nir, load_uji_indoorloc
 from ahop.variants import Variant
+from experiments.datasets import load_sugarcane_nir, load_uji_indoorloc
 from experiments.support.data import mnist_patterns
 
 Damage: TypeAlias = Callable[[Tensor, Generator], Tensor]
@@ -92,14 +92,14 @@ def coarse(values: Tensor, generator: Generator) -> Tensor:
 
 def spectra(seed: int) -> Tensor:
     """Near-infrared spectra of sugarcane from the instrument with the finest grid."""
-    survey = load_sugarcane_nir(progress=False)
+    survey = load_sugarcane_nir()
     finest = max(survey.instruments.values(), key=lambda each: len(each.wavelengths))
     return torch.from_numpy(finest.absorbance).float()
 
 
 def radio_map(seed: int) -> Tensor:
     """One Wi-Fi scan with at least eight access points for each place."""
-    scans = load_uji_indoorloc(progress=False).train
+    scans = load_uji_indoorloc().train
     usable = np.flatnonzero((~np.isnan(scans.rssi)).sum(1) >= 8)
     usable = np.random.default_rng(seed).permutation(usable)
     places = np.column_stack([scans.building, scans.floor, scans.coordinates.round(1)])[usable]

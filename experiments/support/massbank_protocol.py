@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import ahop
-from ahop.datasets import SpectraLibrary, load_massbank_eawag
+from experiments.datasets import SpectraLibrary, load_massbank_eawag
 
 TOLERANCE = 0.005  # Da; two peaks that are closer than twice of it are one
 NOISE, MOST_PEAKS = 0.01, 100

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.datasets import NirSurvey, load_sugarcane_nir
+from experiments.datasets import NirSurvey, load_sugarcane_nir
 
 CHANNELS, LEAST_COMMON = 100, 60.0
 # The repeats of the MicroNIR 1700 are kept for choosing settings; its first stands for it in results.

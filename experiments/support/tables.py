@@ -24,8 +24,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, QuantileTransfo
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
-from ahop import datasets
 from ahop.estimators import PrototypeClassifier
+from experiments import datasets
 from experiments.support.harness import Row
 
 TABLES: dict[str, Callable[..., datasets.Table]] = {
@@ -107,7 +107,7 @@ class Split:
 
 def split(dataset: str, seed: int, quick: bool) -> Split:
     """The quick form has few of the rows."""
-    table = TABLES[dataset](progress=False)
+    table = TABLES[dataset]()
     rows = np.arange(len(table.target))
     if quick:
         rows = np.random.default_rng(seed).choice(rows, QUICK_ROWS, replace=False)

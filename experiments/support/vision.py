@@ -11,10 +11,10 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ahop import AdaptiveSimilarity
-from ahop.datasets import Images
 from ahop.fitting import separation_loss
 from ahop.modulations import KernelModulation
 from ahop.nn import Hopfield, HopfieldEncoderLayer, HopfieldPooling
+from experiments.datasets import Images
 from experiments.support.broken_channels import break_pictures
 from experiments.support.settings import seed_of_test
 

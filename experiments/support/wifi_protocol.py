@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import ahop
-from ahop.datasets import Fingerprints, load_uji_indoorloc
+from experiments.datasets import Fingerprints, load_uji_indoorloc
 
 LEAST_HEARD, LEAST_SHARE, LEAST_SCANS = 3, 0.3, 120
 PAIRS, QUERIES, TAPS = 30, 150, 15

@@ -26,11 +26,7 @@ class MissingPackageError(AhopError, ImportError):
 
 
 class DataNotFoundError(AhopError, FileNotFoundError):
-    """A dataset is in none of the folders that were looked at."""
-
-
-class DownloadError(AhopError, ConnectionError):
-    """A file could not be fetched, or may not be."""
+    """A file, a folder or a table is not where it was looked for."""
 
 
 class FileFormatError(AhopError, ValueError):

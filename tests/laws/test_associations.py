@@ -1,4 +1,4 @@
-"""Every similarity with every separation, over batches: each sample on its own, and what the mask allows alone."""
+"""Every similarity and every separation, over batches: each sample on its own, and what the mask allows alone."""
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from tests.strategies import FEW, problem, seeds
 
 every_similarity = pytest.mark.parametrize("name", SIMILARITIES)
 every_separation = pytest.mark.parametrize("separation", SEPARATIONS, ids=repr)
-# All with all takes long: one law is tried on each pair of them, the others on each of them and the pairs of adaptive.
+# A separation sees scores alone: each similarity is tried with one of them in turn, and each of them with adaptive.
 PAIRS = [(name, SEPARATIONS[number % len(SEPARATIONS)]) for number, name in enumerate(SIMILARITIES)]
 every_part = pytest.mark.parametrize(
     ("name", "separation"), [*PAIRS, *(("adaptive", separation) for separation in SEPARATIONS)], ids=repr
@@ -36,8 +36,7 @@ def some(*shape: int, seed: int = 0) -> Tensor:
     return mask
 
 
-@every_similarity
-@every_separation
+@every_part
 def test_an_association_is_the_memory_of_each_sample(name: str, separation: Separation) -> None:
     queries, patterns = data(samples=2)
     values = torch.randn(2, COUNT, 2, dtype=torch.float64)

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck
 from torch.testing import assert_close
@@ -15,7 +16,16 @@ from ahop._core.blocks import blocks
 from ahop._core.kernels.ranked import ranked_scores
 from ahop.errors import UnsupportedError
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
-from tests.catalogue import DECOMPOSABLE, DISCRETE, KNOWS_COMPANY, KNOWS_GAPS, LINEAR, SILENCE_IS_EVIDENCE, SIMILARITIES
+from tests.catalogue import (
+    DECOMPOSABLE,
+    DISCRETE,
+    KNOWS_COMPANY,
+    KNOWS_GAPS,
+    LINEAR,
+    PRIMITIVE,
+    SILENCE_IS_EVIDENCE,
+    SIMILARITIES,
+)
 from tests.formulas import assert_leading_axes_are_a_loop, score_of
 from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
 
@@ -23,11 +33,13 @@ NAMES = [name for name in SIMILARITIES if name not in KNOWS_GAPS]
 # Laws of the first kind are those of similarities that leave gaps out; the second kind are for all that know gaps.
 # What a gap means to the others is in `test_silence`.
 every_similarity = pytest.mark.parametrize("name", NAMES)
-every_decomposable = pytest.mark.parametrize("name", [name for name in NAMES if name in DECOMPOSABLE])
-UNDERSTAND = [*NAMES, *SILENCE_IS_EVIDENCE]
-every_one_that_understands = pytest.mark.parametrize("name", UNDERSTAND)
+every_decomposable = pytest.mark.parametrize("name", [n for n in NAMES if n in DECOMPOSABLE and n in PRIMITIVE])
+ALL_THAT_UNDERSTAND = [*NAMES, *SILENCE_IS_EVIDENCE]
+UNDERSTAND = [name for name in ALL_THAT_UNDERSTAND if name in PRIMITIVE]
+every_one_that_understands = pytest.mark.parametrize("name", ALL_THAT_UNDERSTAND)
+every_primitive_that_understands = pytest.mark.parametrize("name", UNDERSTAND)
 every_decomposable_that_understands = pytest.mark.parametrize("name", [n for n in UNDERSTAND if n in DECOMPOSABLE])
-both_dtypes = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+both_dtypes = st.sampled_from([torch.float32, torch.float64])
 
 
 def made(name: str, case: Problem) -> Similarity:
@@ -90,9 +102,8 @@ def test_the_euclidean_one_is_the_distance_that_scikit_learn_calls_nan_euclidean
             assert scores[b, n].item() == pytest.approx(-case.sizes[0] / len(squares) * sum(squares))
 
 
-@every_one_that_understands
-@both_dtypes
-@given(case=gapped_problems)
+@every_primitive_that_understands
+@given(case=gapped_problems, dtype=both_dtypes)
 def test_scores_are_finite_and_keep_their_dtype(name: str, dtype: torch.dtype, case: Problem) -> None:
     scores = made(name, case)(case.patterns.to(dtype), case.queries.to(dtype))
     assert scores.shape == (len(case.queries), len(case.patterns))
@@ -101,8 +112,7 @@ def test_scores_are_finite_and_keep_their_dtype(name: str, dtype: torch.dtype, c
 
 
 @every_similarity
-@both_dtypes
-@given(case=gapped_problems)
+@given(case=gapped_problems, dtype=both_dtypes)
 def test_a_pair_that_shares_nothing_has_the_lowest_score(name: str, dtype: torch.dtype, case: Problem) -> None:
     scores = made(name, case)(case.patterns.to(dtype), case.queries.to(dtype))
     assert torch.equal(scores == torch.finfo(dtype).min, silent(case))
@@ -119,7 +129,7 @@ def test_contributions_with_gaps_sum_to_the_score(name: str, case: Problem) -> N
     assert_close(found[known], expected[known], atol=1e-5, rtol=1e-5)
 
 
-@every_one_that_understands
+@every_primitive_that_understands
 @given(case=problems)
 def test_complete_data_meets_the_formula_alone(name: str, case: Problem) -> None:
     similarity = made(name, case)
@@ -193,7 +203,7 @@ def test_a_footprint_grows_by_the_addends_best_first(base: str, case: Problem) -
     assert_close(steps, addends.sort(-1, descending=True).values)
 
 
-@every_one_that_understands
+@every_primitive_that_understands
 @given(case=gapped_problems)
 def test_no_score_depends_on_the_other_queries_or_on_their_order(name: str, case: Problem) -> None:
     similarity, order = made(name, case), torch.randperm(len(case.queries))
@@ -216,13 +226,13 @@ def test_no_score_depends_on_the_other_patterns_or_on_their_order(name: str, cas
         assert_close(alone[:, 0], scores[:, row])
 
 
-@every_one_that_understands
+@every_primitive_that_understands
 def test_leading_axes_are_a_loop(name: str) -> None:
     cases = [gapped(seed=seed) for seed in range(3)]
     assert_leading_axes_are_a_loop(made(name, cases[0]), cases)
 
 
-@every_one_that_understands
+@every_primitive_that_understands
 def test_blocks_of_any_size_give_one_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = gapped(count=7, dimensions=5, batch=6)
     similarity = made(name, case)
@@ -235,7 +245,7 @@ def test_blocks_of_any_size_give_one_answer(name: str, monkeypatch: pytest.Monke
         assert_close(similarity(case.patterns, case.queries), whole)
 
 
-@every_one_that_understands
+@every_primitive_that_understands
 def test_float32_scores_are_float64_scores_rounded(name: str) -> None:
     case = gapped(count=20, dimensions=30, batch=10)
     similarity, patterns, queries = made(name, case), case.patterns.float(), case.queries.float()
@@ -254,8 +264,7 @@ def test_a_large_common_offset_costs_no_digits(name: str) -> None:
 
 
 @every_one_that_understands
-@both_dtypes
-@given(patterns=huge_arrays(3, 3), queries=huge_arrays(2, 3))
+@given(patterns=huge_arrays(3, 3), queries=huge_arrays(2, 3), dtype=both_dtypes)
 def test_huge_values_beside_gaps_have_finite_scores(
     name: str, dtype: torch.dtype, patterns: Tensor, queries: Tensor
 ) -> None:
@@ -265,7 +274,7 @@ def test_huge_values_beside_gaps_have_finite_scores(
     assert bool(torch.isfinite(scores).all())
 
 
-@every_one_that_understands
+@every_primitive_that_understands
 @given(case=gapped_problems)
 def test_gradients_are_finite_and_zero_where_nothing_was_observed(name: str, case: Problem) -> None:
     similarity = made(name, case)

@@ -15,9 +15,6 @@ from tests.recallers import DIMENSIONS, RECALLERS, Case, copies, fitted, rows_of
 from tests.test_ray import a_ray  # noqa: F401 - a fixture
 from tests.test_ray import pytestmark as marks_of_ray
 
-pytest.importorskip("lance")
-pytest.importorskip("faiss")
-
 pytestmark = [mark for mark in marks_of_ray if mark.name != "slow"]
 SLOW = {"ray", "postgres"}
 

@@ -22,9 +22,6 @@ from ahop.similarities import (
 )
 from tests.recallers import DIMENSIONS, RECALLERS, Case, copies, fitted, rows_of
 
-pytest.importorskip("lance")
-pytest.importorskip("faiss")
-
 # The share of queries for which those that see candidates only have the right ones.
 LEAST_RIGHT = 0.9
 POLICY = Policy(accept_from=0.6, unknown_from=0.5, set_from=0.9)

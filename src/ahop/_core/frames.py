@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from ahop._core.words import told
 from ahop.errors import InvalidTypeError, InvalidValueError
@@ -50,14 +49,17 @@ def index_of(frame: object) -> list[Any] | None:
     return None if index == list(range(len(index))) else index
 
 
-def numbers_of(frame: Any, name: str, columns: Sequence[str] | None = None) -> NDArray[Any]:
+def numbers_of(
+    frame: Any, name: str, columns: Sequence[str] | None = None, narrow: DTypeLike = np.float32
+) -> NDArray[Any]:
     """The numbers of a frame, (b, d); NaN where there is none.
 
-    With `columns` the columns are put into this order: those that the frame has not got were not observed.
+    With `columns` the columns are put into this order: those that the frame has not got were not observed. Without
+    a column of double precision they have the dtype `narrow`.
     """
     names = names_of(frame, name)
     if names is None or columns is None:
-        return _table(frame, name, names, list(range(len(frame.columns))))
+        return _table(frame, name, names, list(range(len(frame.columns))), narrow)
     unknown = [each for each in names if each not in set(columns)]
     if unknown:
         raise InvalidValueError(
@@ -65,7 +67,7 @@ def numbers_of(frame: Any, name: str, columns: Sequence[str] | None = None) -> N
             f"`{name}.drop(columns=[...])`, or rename them to one of {told(list(columns))}."
         )
     place = {each: where for where, each in enumerate(names)}
-    return _table(frame, name, names, [place.get(each) for each in columns])
+    return _table(frame, name, names, [place.get(each) for each in columns], narrow)
 
 
 def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:
@@ -87,7 +89,9 @@ def numbers_of_column(column: Any, name: str) -> NDArray[Any]:
     return _numbers(column)
 
 
-def _table(frame: Any, name: str, names: Sequence[str] | None, places: Sequence[int | None]) -> NDArray[Any]:
+def _table(
+    frame: Any, name: str, names: Sequence[str] | None, places: Sequence[int | None], narrow: DTypeLike
+) -> NDArray[Any]:
     columns = [None if place is None else _column(frame, place) for place in places]
     words = [place for place, column in zip(places, columns, strict=True) if column is not None and _is_words(column)]
     if words:
@@ -96,8 +100,8 @@ def _table(frame: Any, name: str, names: Sequence[str] | None, places: Sequence[
             f"`{name}` must hold numbers; the columns {found} do not. Leave them out, or make numbers of them; "
             f"a column that names the rows becomes `labels=`."
         )
-    is_wide = torch.get_default_dtype() == torch.float64 or any(_is_double(each) for each in columns)
-    values = np.full((len(frame), len(places)), np.nan, dtype=np.float64 if is_wide else np.float32)
+    is_wide = any(_is_double(each) for each in columns)
+    values = np.full((len(frame), len(places)), np.nan, dtype=np.float64 if is_wide else narrow)
     for where, column in enumerate(columns):
         if column is not None:
             values[:, where] = _numbers(column)

@@ -1,13 +1,24 @@
-"""HTML for notebooks: words and a small table."""
+"""HTML that notebooks show of an object: words and a small table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 
+class Markup(str):
+    """HTML of our own, which is not escaped."""
+
+    __slots__ = ()
+
+
+def paragraph(words: object) -> str:
+    """Words of an object; line breaks stay."""
+    return f"<p>{escape(str(words))}</p>".replace("\n", "<br>")
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with a line of titles."""
+    """A table with a line of titles, if there are any."""
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
-    return f"<table><tr>{titles}</tr>{''.join(_line(row) for row in rows)}</table>"
+    return f"<table>{f'<tr>{titles}</tr>' if head else ''}{''.join(_line(row) for row in rows)}</table>"
 
 
 def facts(title: str, known: Mapping[str, object], words: str = "") -> str:
@@ -17,4 +28,5 @@ def facts(title: str, known: Mapping[str, object], words: str = "") -> str:
 
 
 def _line(row: Sequence[object]) -> str:
-    return f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>"
+    cells = (cell if isinstance(cell, Markup) else escape(str(cell)) for cell in row)
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

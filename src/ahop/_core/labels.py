@@ -1,15 +1,13 @@
 """Labels of stored patterns: strings and integers; other types are converted by `str`."""
 
-import json
+from collections.abc import Iterable
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from ahop._core.typing import Entries
-from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
+from ahop._core.arrays import is_tensor
+from ahop.errors import InvalidTypeError, ShapeError
 
 Label: TypeAlias = str | int
 # Whole numbers beyond those that machines count with are kept as words.
@@ -18,19 +16,19 @@ SMALLEST, LARGEST = -(2**63), 2**64 - 1
 
 def as_label(value: object) -> Label:
     """Strings and whole numbers as they are, everything else, such as a tuple or a date, by `str`."""
-    if _is_label(value):
+    if is_label(value):
         return value
-    if isinstance(value, Tensor) and value.ndim == 0:
+    if is_tensor(value) and value.ndim == 0:
         value = value.item()
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return int(value) if is_whole and SMALLEST <= value <= LARGEST else str(value)  # type: ignore[operator, call-overload]
 
 
-def _is_label(value: object) -> TypeGuard[Label]:
+def is_label(value: object) -> TypeGuard[Label]:
     return type(value) is str or (type(value) is int and SMALLEST <= value <= LARGEST)
 
 
-def entries(name: str, values: Entries) -> list[Any]:
+def entries(name: str, values: Iterable[Any]) -> list[Any]:
     """List the entries of a list, an array or a column of a frame, one for each row."""
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise InvalidTypeError(
@@ -44,7 +42,7 @@ def entries(name: str, values: Entries) -> list[Any]:
     return list(values) if to_list is None else list(to_list())
 
 
-def as_labels(labels: Entries, count: int, name: str = "labels") -> NDArray[np.object_]:
+def as_labels(labels: Iterable[Any], count: int, name: str = "labels") -> NDArray[np.object_]:
     """One label for each of `count` rows, (n,), never to be changed in place."""
     return frozen([as_label(each) for each in entries(name, labels)], count, name)
 
@@ -57,51 +55,3 @@ def frozen(labels: list[Label] | NDArray[np.object_], count: int, name: str = "l
     found[:] = labels
     found.flags.writeable = False
     return found
-
-
-def rows_named(labels: NDArray[np.object_], wanted: Entries, name: str = "origins") -> Tensor:
-    """The rows of the stored patterns that have these labels."""
-    row_of: dict[Label, int] = {}
-    for row, label in enumerate(labels.tolist()):
-        if row_of.setdefault(label, row) != row:
-            raise InvalidValueError(
-                f"`{name}` cannot be looked up: the label {label!r} is that of row {row_of[label]} and of row {row}. "
-                f"Make labels unique (`ahop.transforms.pool_visits` makes one pattern of several rows), or give "
-                f"row numbers: `pairs=ahop.Pairs(rows, copies)`."
-            )
-    sought = [as_label(each) for each in entries(name, wanted)]
-    for label in sought:
-        if label not in row_of:
-            raise InvalidValueError(
-                f"`{name}` must be labels of the stored patterns, such as {labels[0]!r}; {label!r} is none of them. "
-                f"For row numbers pass `pairs=ahop.Pairs(rows, copies)`, for no labels a frame with "
-                f"`reset_index(drop=True)`."
-            )
-    return torch.tensor([row_of[label] for label in sought], dtype=torch.long)
-
-
-def numbers_of_entries(name: str, values: Entries, count: int) -> Tensor:
-    """Entries as numbers from 0 on in the order of their first appearance, (b,), one for each of `count` queries."""
-    found = [as_label(each) for each in entries(name, values)]
-    if len(found) != count:
-        raise ShapeError(f"`{name}` must be {count} entries, one for each query; got {len(found)}.")
-    number = {label: place for place, label in enumerate(dict.fromkeys(found))}
-    return torch.tensor([number[label] for label in found], dtype=torch.long)
-
-
-def as_text(labels: NDArray[np.object_]) -> Tensor:
-    """The bytes of a text with one label in each line, as JSON writes it."""
-    text = "\n".join(json.dumps(label) for label in labels.tolist())
-    return torch.frombuffer(bytearray(text.encode("ascii")), dtype=torch.uint8)
-
-
-def from_text(text: Tensor, count: int) -> NDArray[np.object_]:
-    """The labels that `as_text` wrote. The lines are counted before anything is made of them."""
-    if text.dtype != torch.uint8 or text.ndim != 1:
-        raise InvalidValueError(f"labels must be a text; got {text.dtype} of shape {tuple(text.shape)}.")
-    if int((text == ord("\n")).sum()) != count - 1:
-        raise InvalidValueError(f"there must be {count} labels, one for each pattern.")
-    found = json.loads(f"[{text.numpy().tobytes().decode('ascii')}]".replace("\n", ","))
-    if not all(_is_label(label) for label in found):
-        raise InvalidValueError("labels must be words or whole numbers.")
-    return frozen(found, count)

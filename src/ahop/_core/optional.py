@@ -1,98 +1,41 @@
 """Optional dependencies: imported when needed, with an error that names the extra to install."""
 
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 
 from ahop.errors import MissingPackageError
 
 
-def pyplot() -> ModuleType:
-    """`matplotlib.pyplot`, for pictures."""
-    return _module("matplotlib.pyplot", "matplotlib", "plots")
+def _optional(name: str, *parts: str, package: str, extra: str) -> Callable[[], ModuleType]:
+    """A function that imports a module, and parts of it that it does not import by itself."""
+
+    def load_module() -> ModuleType:
+        try:
+            for each in (name.partition(".")[0], *parts):  # a part that was imported says nothing about its whole
+                import_module(each)
+            return import_module(name)
+        except ImportError as error:
+            raise MissingPackageError(
+                f"This needs {package}, which is not installed. `pip install 'ahop[{extra}]'`."
+            ) from error
+
+    return load_module
 
 
-def faiss() -> ModuleType:
-    """`faiss`, for indexes of very many patterns."""
-    return _module("faiss", "faiss", "index")
-
-
-def lance() -> ModuleType:
-    """`lance`, for durable tables of patterns."""
-    _module("lance.file", "pylance", "store")  # parts of their own, which the package does not bring along
-    _module("lance.optimize", "pylance", "store")
-    return _module("lance", "pylance", "store")
-
-
-def pyarrow() -> ModuleType:
-    """`pyarrow`, which comes with `lance`: columns as it takes and gives them."""
-    return _module("pyarrow", "pylance", "store")
-
-
-def parquet() -> ModuleType:
-    """`pyarrow.parquet`, for tables in files."""
-    return _module("pyarrow.parquet", "pylance", "store")
-
-
-def arrow_files() -> ModuleType:
-    """`pyarrow` with its parts for Parquet and Feather files."""
-    _module("pyarrow.parquet", "pyarrow", "tables")
-    _module("pyarrow.feather", "pyarrow", "tables")
-    _module("pyarrow.compute", "pyarrow", "tables")
-    return _module("pyarrow", "pyarrow", "tables")
-
-
-def arrow_ipc() -> ModuleType:
-    """`pyarrow.ipc`, for tables in messages."""
-    return _module("pyarrow.ipc", "pyarrow", "tables")
-
-
-def psycopg() -> ModuleType:
-    """`psycopg`, for PostgreSQL."""
-    _module("psycopg.sql", "psycopg", "pg")
-    return _module("psycopg", "psycopg", "pg")
-
-
-def pgvector() -> ModuleType:
-    """`pgvector`, for vectors in PostgreSQL."""
-    _module("pgvector.psycopg", "pgvector", "pg")
-    return _module("pgvector", "pgvector", "pg")
-
-
-def ray() -> ModuleType:
-    """`ray`, for shards on many machines."""
-    return _module("ray", "ray", "cluster")
-
-
-def ray_serve() -> ModuleType:
-    """`ray.serve`, for answers over HTTP."""
-    return _module("ray.serve", "ray[serve]", "cluster")
-
-
-def pandas() -> ModuleType:
-    """`pandas`, for tables with names and categories."""
-    return _module("pandas", "pandas", "datasets")
-
-
-def pillow() -> ModuleType:
-    """`PIL.Image`, for photographs that come as JPEG."""
-    return _module("PIL.Image", "pillow", "datasets")
-
-
-def sparse() -> ModuleType:
-    """`scipy.sparse`, for tables that are linked."""
-    return _module("scipy.sparse", "scipy", "link")
-
-
-def csgraph() -> ModuleType:
-    """`scipy.sparse.csgraph`, for the best matching of two tables."""
-    return _module("scipy.sparse.csgraph", "scipy", "link")
-
-
-def _module(name: str, package: str, extra: str) -> ModuleType:
-    try:
-        import_module(name.partition(".")[0])  # a part that was imported before says nothing about its whole
-        return import_module(name)
-    except ImportError as error:
-        raise MissingPackageError(
-            f"This needs {package}, which is not installed. `pip install 'ahop[{extra}]'`."
-        ) from error
+pyplot = _optional("matplotlib.pyplot", package="matplotlib", extra="plots")
+faiss = _optional("faiss", package="faiss", extra="index")
+lance = _optional("lance", "lance.file", "lance.optimize", package="pylance", extra="store")
+pyarrow = _optional("pyarrow", package="pylance", extra="store")  # which brings it along
+parquet = _optional("pyarrow.parquet", package="pylance", extra="store")
+arrow_files = _optional(
+    "pyarrow", "pyarrow.parquet", "pyarrow.feather", "pyarrow.compute", package="pyarrow", extra="tables"
+)
+psycopg = _optional("psycopg", "psycopg.sql", package="psycopg", extra="pg")
+pgvector = _optional("pgvector", "pgvector.psycopg", package="pgvector", extra="pg")
+ray = _optional("ray", package="ray", extra="cluster")
+ray_serve = _optional("ray.serve", package="ray[serve]", extra="cluster")
+pandas = _optional("pandas", package="pandas", extra="datasets")
+pillow = _optional("PIL.Image", package="pillow", extra="datasets")
+sparse = _optional("scipy.sparse", package="scipy", extra="link")
+csgraph = _optional("scipy.sparse.csgraph", package="scipy", extra="link")

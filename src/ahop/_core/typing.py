@@ -5,7 +5,7 @@ A leading `*batch` lets the same formula serve a layer, where each sample has pa
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
@@ -47,5 +47,3 @@ RowsLike: TypeAlias = Tensor | NDArray[Any] | Frame | Sequence[Any]
 NotTensor: TypeAlias = NDArray[Any] | Frame | Sequence[Any]
 # One entry for each row: a list, an array, a column of a frame.
 Entries: TypeAlias = Iterable[Any]
-# Arrays in, arrays out of the same kind.
-Kind = TypeVar("Kind", Tensor, NDArray[Any])

@@ -7,7 +7,7 @@ USAGE = 2
 
 
 def main() -> None:
-    """What the console script `ahop` runs."""
+    """Entry point of the console script `ahop`."""
     try:
         from ahop.cli.app import app
     except ImportError as error:

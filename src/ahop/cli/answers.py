@@ -16,7 +16,7 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Answers:
-    """What was answered.
+    """Answers of a recall, as columns.
 
     Attributes:
         queries: (b,) what they are called.

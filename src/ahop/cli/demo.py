@@ -72,7 +72,7 @@ def demo(
         f"was {building.names[asked.rooms[place]]}.",
         *sentences(str(why)),
     )
-    path = _drawn(before, right, why, png, force)
+    path = _draw(before, right, why, png, force)
     if path is None:
         shown = [[bar.name, bar.word, f"{bar.log_odds:+.2f}"] for bar in why.shown()]
         talk.say("", grid(["column", "what it says", "log-odds"], shown, ("log-odds",)))
@@ -89,8 +89,8 @@ def _telling(found: Any, plain: Any, rooms: Any) -> int:
     return int(places[0]) if len(places) else 0
 
 
-def _drawn(before: float, right: float, why: "Explanation", png: Path | None, force: bool) -> str | None:
-    """Where the picture is; None if there is nothing to draw with."""
+def _draw(before: float, right: float, why: "Explanation", png: Path | None, force: bool) -> str | None:
+    """Draw the picture and return its path; None without matplotlib."""
     try:
         pyplot = canvas()
     except MissingPackageError:

@@ -29,8 +29,8 @@ def doctor(
 ) -> None:
     """Tell what is installed, and which kernels run; or whether a store is sound.
 
-    Versions, kernels, extras, cores, and where data lies: what to send along with a question. Of a store, every file is
-    compared with its checksum.
+    Versions, kernels, extras and cores: what to send along with a question. Of a store, every file is compared with its
+    checksum.
     """
     if store is not None:
         _examine(store, repair, talk)
@@ -38,7 +38,7 @@ def doctor(
     if repair:
         raise RequestError("`--repair` needs a store: `ahop doctor STORE --repair`.")
     with talk.phase("loading torch"):
-        found = {**_versions(), **_machine(), **_kernels(), **_folders()}
+        found = {**_versions(), **_machine(), **_kernels()}
     extras = _extras()
     rows = [
         [name, "installed" if not missing else "missing: " + ", ".join(missing), _mend(name, missing)]
@@ -106,7 +106,7 @@ def _machine() -> dict[str, str]:
 
 
 def _kernels() -> dict[str, str]:
-    """Whether the compiled kernels are there; if not, why not."""
+    """State of the compiled kernels, and the reason if they are absent."""
     try:
         from ahop._core.kernels import _native  # type: ignore[attr-defined]
 
@@ -126,15 +126,8 @@ def _kernels() -> dict[str, str]:
         return {"kernels": f"not compiled, numpy and torch stand in, which is slower: {why}"}
 
 
-def _folders() -> dict[str, str]:
-    from ahop.datasets._folders import folders_to_read
-
-    found = [f"{path}{'' if path.is_dir() else ' (not there)'}" for path in folders_to_read(None)]
-    return {"data": ", ".join(found)}
-
-
 def _extras() -> dict[str, list[str]]:
-    """Of each extra, the packages that are missing."""
+    """Missing packages of each extra."""
     found: dict[str, list[str]] = {}
     try:
         needed: Any = requires("ahop") or []

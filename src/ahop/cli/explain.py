@@ -68,7 +68,7 @@ def explain(
         from ahop.plots.waterfall import WaterfallDisplay
 
         save_picture(png, WaterfallDisplay.from_explanation(why).plot(), force)
-    shown = [[bar.name, _seen(bar.seen), bar.word, f"{bar.log_odds:+.2f}"] for bar in why.shown()]
+    shown = [[bar.name, _format(bar.seen), bar.word, f"{bar.log_odds:+.2f}"] for bar in why.shown()]
     titles = ["column", "value", "what it says", "log-odds"]
     talk.say(f"Query {table.names[place]}: {sentences(str(why))[0]}", grid(titles, shown, ("value", "log-odds")))
     talk.say(*(f"Written to {path}." for path in (html, png) if path is not None))
@@ -100,5 +100,5 @@ def _rival(asker: Any, labels: dict[int, object] | None, against: str | None) ->
     return number if getattr(asker, "labels", None) is None else asker.labels[number]
 
 
-def _seen(value: float | None) -> str:
+def _format(value: float | None) -> str:
     return "" if value is None else "missing" if value != value else f"{value:.4g}"

@@ -68,12 +68,12 @@ def fit(
     groups: list[str] = list(table.role("group") or []) if is_repeated else []  # of the pairs, then of the queries
     if pairs is not None:
         roles = {"origin": _origin(sheets[pairs], origin, table.id_column), **of_group}
-        copies = _asked(sheets[pairs], table, roles, talk)
+        copies = _choose_like(sheets[pairs], table, roles, talk)
         given["pairs"] = origins_of(copies.role("origin") or [], table.ids, len(table), pairs), copies.values
         groups += copies.role("group") or []
     if queries is not None:
         has_group = not is_repeated or group in sheets[queries].columns  # a new device may have no name yet
-        log = _asked(sheets[queries], table, of_group if has_group else {}, talk)
+        log = _choose_like(sheets[queries], table, of_group if has_group else {}, talk)
         given["queries"] = log.values
         groups += log.role("group") or []
     given["groups"] = groups or None
@@ -108,7 +108,7 @@ def sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.])\s(?=[A-Z0-9])", text)
 
 
-def _asked(sheet: Sheet, table: Table, roles: dict[str, str], talk: Talk) -> Table:
+def _choose_like(sheet: Sheet, table: Table, roles: dict[str, str], talk: Talk) -> Table:
     wanted = Wanted(roles=roles).aligned(table.columns, table.values.shape[1])
     return told_of(choose(sheet, wanted), sheet, talk)
 

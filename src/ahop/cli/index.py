@@ -53,7 +53,7 @@ def index(
         learned = load_memory(memory, talk)
         tables = [read_queries(path, learned, talk, Wanted.by(id, columns, ignore)) for path in patterns]
     with talk.phase("writing the store"):
-        store = _created(output, learned, tables)
+        store = _create(output, learned, tables)
     beside = f", with the columns {', '.join(store.metadata_columns)}" if store.metadata_columns else ""
     talk.say(f"{len(store)} patterns of {store.dimensions} dimensions are in {output}{beside}.")
     talk.document(
@@ -66,7 +66,7 @@ def index(
     )
 
 
-def _created(output: Path, learned: Any, tables: list[Table]) -> Any:
+def _create(output: Path, learned: Any, tables: list[Table]) -> Any:
     from ahop.memory.memory import AssociativeMemory
     from ahop.scale.stores.create import create_store
 
@@ -80,7 +80,7 @@ def _created(output: Path, learned: Any, tables: list[Table]) -> Any:
 
 
 def _metadata(tables: list[Table]) -> dict[str, list[str | None]]:
-    """What the rows are called, and the columns of words that all tables have."""
+    """Labels of the rows, and the columns of words that all tables have."""
     found: dict[str, list[str | None]] = {}
     if all(table.ids is not None for table in tables):
         found[LABEL] = [str(each) for table in tables for each in table.names]

@@ -55,7 +55,7 @@ def link(
     from ahop.operate.linking.link import link as linked
 
     found = linked(
-        _learned(memory, asked, talk),
+        _learn(memory, asked, talk),
         asked.values,
         one_to_one=one_to_one,
         unmatched=unmatched,
@@ -93,7 +93,7 @@ def _tables(left: Path, right: Path, wanted: Wanted, talk: Talk) -> tuple[Any, T
     return memory_of(stored, talk), told_of(choose(second, aligned), second, talk)
 
 
-def _learned(memory: Any, asked: Table, talk: Talk) -> Any:
+def _learn(memory: Any, asked: Table, talk: Talk) -> Any:
     """The memory, fitted to the right table without labels if it was fitted to nothing."""
     if memory.report is not None:
         return memory

@@ -64,17 +64,17 @@ def recall(
     groups, together = table.role("group"), table.role("same")
     _check_groups(asker, groups, talk)
     names = table.names if together is None else list(dict.fromkeys(together))
-    found = _recalled(asker, table, k, groups, together, talk)
-    actions, promise = _decided(asker, found, precision, held_out, origin, group, talk)
+    found = _recall(asker, table, k, groups, together, talk)
+    actions, promise = _decide(asker, found, precision, held_out, origin, group, talk)
     unknown = None if found.unknown is None else np.asarray(found.unknown)
-    called = _called(asker, found)
+    called = _name_answers(asker, found)
     answers = Answers(names, called, np.asarray(found.posterior), unknown, np.asarray(found.confidence), actions)
     if output is not None:
         write_table(output, answers.columns(), force)
     more = len(names) - SHOWN
     rest = [f"... and {more} more; `-o answers.csv` writes them all."] if more > 0 and output is None else []
     unchecked = [] if found.is_checked else [UNCHECKED]
-    talk.say(answers.shown(), *rest, *_counted(answers), *([promise] if promise else []), *unchecked)
+    talk.say(answers.shown(), *rest, *_count_actions(answers), *([promise] if promise else []), *unchecked)
     talk.say(*([f"Written to {output}."] if output is not None else []))
     written = output and str(output)
     talk.document(
@@ -82,7 +82,7 @@ def recall(
     )
 
 
-def _recalled(
+def _recall(
     asker: Any, table: Table, k: int, groups: list[str] | None, same: list[str] | None, talk: Talk
 ) -> "Recall[Any]":
     """In blocks, under a bar; whole if queries speak together."""
@@ -103,8 +103,8 @@ def _recalled(
     return in_kind_of(table.values, joined(parts))
 
 
-def _called(asker: Any, found: "Recall[Any]") -> Any:
-    """What the answers are called, (b, k): their labels, or their numbers."""
+def _name_answers(asker: Any, found: "Recall[Any]") -> Any:
+    """Names of the answers, (b, k): their labels, or their numbers."""
     if found.labels is not None:
         return found.labels
     indices = np.asarray(found.indices)
@@ -116,7 +116,7 @@ def _called(asker: Any, found: "Recall[Any]") -> Any:
     return names.reshape(indices.shape)
 
 
-def _decided(
+def _decide(
     asker: Any,
     found: "Recall[Any]",
     precision: float | None,
@@ -125,7 +125,7 @@ def _decided(
     group: str | None,
     talk: Talk,
 ) -> tuple[Any, str | None]:
-    """What to do with each answer, and what that promises."""
+    """Action for each answer, and the promise of the policy."""
     if precision is None:
         return None, None
     from ahop.memory.decisions import Policy
@@ -157,7 +157,7 @@ def _decided(
     return found.decide(Policy(threshold)).actions, words
 
 
-def _counted(answers: Answers) -> list[str]:
+def _count_actions(answers: Answers) -> list[str]:
     if answers.actions is None:
         return []
     kinds, counts = np.unique(answers.actions, return_counts=True)

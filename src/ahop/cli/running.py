@@ -1,4 +1,4 @@
-"""How a command starts and ends: its common options, its exit codes, and one line for each error."""
+"""Start and end of a command: common options, exit codes, and one line for each error."""
 
 import inspect
 import logging
@@ -27,7 +27,7 @@ COMMON = {"json": Json, "quiet": Quiet, "debug": Debug}
 
 
 class RequestError(AhopError, ValueError):
-    """What was asked for cannot be done with these files."""
+    """The request cannot be met with these files."""
 
 
 class Ended(Exception):  # noqa: N818
@@ -51,7 +51,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def run(*given: Any, json: bool = False, quiet: bool = False, debug: bool = False, **named: Any) -> None:
         talk = Talk(json, quiet)
         try:
-            with _spoken(talk):
+            with _note_warnings(talk):
                 function(talk, *given, **named)
         except Ended as end:
             raise typer.Exit(end.code) from None
@@ -60,11 +60,11 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:
             raise
         except KeyboardInterrupt:
-            raise typer.Exit(_told("Interrupted; no file is half written.", INTERRUPTED)) from None
+            raise typer.Exit(_print_error("Interrupted; no file is half written.", INTERRUPTED)) from None
         except Exception as error:
             if debug:
                 traceback.print_exc()
-            raise typer.Exit(_told(*_in_words(error, debug))) from None
+            raise typer.Exit(_print_error(*_in_words(error, debug))) from None
 
     run.__signature__ = signature.replace(parameters=[*own, *common])  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in [*own, *common]}
@@ -84,13 +84,13 @@ def _in_words(error: Exception, is_traced: bool) -> tuple[str, int]:
     return f"Something went wrong inside ahop: {type(error).__name__}: {said}.{mend}", UNEXPECTED
 
 
-def _told(text: str, code: int) -> int:
+def _print_error(text: str, code: int) -> int:
     print(f"ahop: {text}", file=sys.stderr)
     return code
 
 
 @contextmanager
-def _spoken(talk: Talk) -> Iterator[None]:
+def _note_warnings(talk: Talk) -> Iterator[None]:
     """Warnings become notes, without the lines of code that Python shows."""
     handler = _Noted(talk)
     logger = logging.getLogger("ahop")

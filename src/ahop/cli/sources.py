@@ -51,7 +51,7 @@ def load_store(path: Path, talk: Talk) -> "Store":
 
 
 def labels_of(memory: "AssociativeMemory | Store") -> dict[int, object] | None:
-    """What the patterns are called, by their number; None if they have no names."""
+    """Labels of the patterns, by their number; None if they have none."""
     from ahop.memory.memory import AssociativeMemory
 
     if isinstance(memory, AssociativeMemory):

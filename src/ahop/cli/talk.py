@@ -1,4 +1,4 @@
-"""What a command says: results on stdout, all else on stderr."""
+"""Output of a command: results on stdout, all else on stderr."""
 
 import json
 import math
@@ -18,7 +18,7 @@ PAGE = 160
 
 @final
 class Talk:
-    """How a command speaks with whoever started it.
+    """Output of a command, for people or as JSON.
 
     Attributes:
         is_json: stdout is one JSON document and nothing else.

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from ahop.client.client import Client
 from ahop.errors import AhopError, MissingPackageError
@@ -46,15 +46,15 @@ def server(client: Client) -> "MCPServer[Any]":
         return {"answers": answers, "unknown": unknown}
 
     def explain(query: list[float | None]) -> str:
-        """Which dimensions of a row speak for its answer, and which against it."""
+        """Explain an answer: the dimensions of a row that speak for it, and those that speak against it."""
         return str(client.explain(_row(query)[0]))
 
     def confirm(query: list[float | None], id: int) -> str:  # noqa: A002, it is what answers call it
         """Say that a row came from the stored pattern of this number; the next fit learns from it."""
-        return f"Thank you. {client.tell(_row(query), torch.tensor([id]))} such pairs are kept for the next fit."
+        return f"Thank you. {client.tell(_row(query), np.array([id]))} such pairs are kept for the next fit."
 
     def health() -> dict[str, Any]:
-        """What the collection holds, what was learned, and how many pairs were confirmed."""
+        """Describe the collection: patterns, report of the fit, number of confirmed pairs."""
         facts = client.inspect()
         return {
             name: facts[name] for name in ("name", "version", "patterns", "dimensions", "columns", "pairs", "report")
@@ -65,8 +65,8 @@ def server(client: Client) -> "MCPServer[Any]":
     return made
 
 
-def _row(query: list[float | None]) -> Tensor:
-    return torch.tensor([[float("nan") if each is None else each for each in query]])
+def _row(query: list[float | None]) -> NDArray[np.float64]:
+    return np.array([query], dtype=np.float64)  # None becomes NaN
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -47,7 +47,7 @@ class Building:
         return pandas().DataFrame(self.values, index=list(self.names), columns=list(self.points))
 
     def scans(self, count: int, loss: float = 0.0) -> Scans:
-        """What a phone hears in random rooms.
+        """Scans of a phone in random rooms.
 
         Args:
             loss: by how much one access point has become weaker.

@@ -16,7 +16,7 @@ from ahop.estimators.classifier import PrototypeClassifier
 from ahop.estimators.corruption import CorruptionModel
 from ahop.estimators.display import PrototypeDisplay
 from ahop.estimators.imputer import AssociativeImputer
-from ahop.estimators.retriever import AssociativeRetriever, Retrieval
+from ahop.estimators.retriever import AssociativeRetriever
 
 __all__ = [
     "AssociativeImputer",
@@ -24,5 +24,4 @@ __all__ = [
     "CorruptionModel",
     "PrototypeClassifier",
     "PrototypeDisplay",
-    "Retrieval",
 ]

@@ -81,7 +81,7 @@ def cut_columns(
         seen = ~np.isnan(column)
         values = np.unique(column[seen])
         if len(values) > 2 and intervals > 1:
-            found = tree.fit(_narrowed(column[seen, None]), codes[seen], weights[seen]).tree_
+            found = tree.fit(_narrow(column[seen, None]), codes[seen], weights[seen]).tree_
             inner = found.threshold[found.feature >= 0]
             values = np.unique(np.concatenate([values[:1], np.clip(inner, values[0], values[-1]), values[-1:]]))
         cuts.append(values[:-1])
@@ -92,11 +92,11 @@ def cut_columns(
 
 
 def _above(column: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which values lie above which cuts, (n, cuts)."""
+    """Flags (n, cuts): values above each cut."""
     return np.asarray(column[:, None] > cuts)
 
 
-def _narrowed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _narrow(values: NDArray[np.float64]) -> NDArray[np.float64]:
     # Trees work in single precision and refuse what that cannot hold.
     most = float(np.finfo(np.float32).max)
     return np.clip(values, -most, most)

@@ -34,7 +34,7 @@ LEAST_RIDGE = 1e-6
 
 @dataclass(frozen=True)
 class Settings:
-    """How a gap is filled.
+    """Settings by which a gap is filled.
 
     Attributes:
         neighbors: how many rows are asked.
@@ -48,7 +48,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Columns:
-    """What is known of each column of a standardized table.
+    """Statistics of each column of a standardized table.
 
     Attributes:
         scale: (d,), how much a difference counts.
@@ -86,7 +86,7 @@ class FilledRows:
 
     @cached_property
     def directions(self) -> Tensor:
-        """The same to a lower rank: (r, d), whose products with each other sum to it."""
+        """Factors of lower rank: (r, d), whose products with each other sum to it."""
         moved = (self.rows[:SEEN] - self.rows.mean(0)) / min(len(self), SEEN) ** 0.5
         _, vectors = torch.linalg.eigh(moved @ moved.mT)
         strongest: Tensor = vectors[:, -DIRECTIONS:].mT @ moved
@@ -105,7 +105,7 @@ class FilledRows:
         return self.fill_from(self.neighbors(queries, settings.neighbors), queries, settings.ridge)
 
     def fill_from(self, neighbors: Neighbors, queries: Tensor, ridge: float) -> Tensor:
-        """The same: each is the mean of its neighbors, moved as what was observed says."""
+        """Fill each row by the mean of its neighbors, moved as what was observed says."""
         answers = torch.empty_like(queries)
         count, width = neighbors.rows.shape[1], queries.shape[1]
         step = self._step_by_columns if width <= count + DIRECTIONS else self._step_by_neighbors
@@ -124,26 +124,26 @@ class FilledRows:
         covariance = variation.mT @ variation + COMMON * self.covariance
         seen = observed(queries)
         system = covariance * seen.unsqueeze(-1) * seen.unsqueeze(-2)
-        return (covariance @ _solved(system, unexplained, filled(queries - mean))).squeeze(-1)
+        return (covariance @ _solve(system, unexplained, filled(queries - mean))).squeeze(-1)
 
     def _step_by_neighbors(self, variation: Tensor, unexplained: Tensor, queries: Tensor, mean: Tensor) -> Tensor:
-        """The same with one equation for each neighbor and common direction, where these are fewer."""
+        """Solve one equation for each neighbor and common direction, where these are fewer."""
         common = (COMMON**0.5 * self.directions).expand(len(variation), -1, -1)
         variation = torch.cat([variation, common], dim=1)
         weighed = variation * (observed(queries) / unexplained).unsqueeze(1)
         towards = (weighed @ filled(queries - mean).unsqueeze(-1)).squeeze(-1)
         ones = torch.ones_like(towards)
-        return (variation.mT @ _solved(weighed @ variation.mT, ones, towards)).squeeze(-1)
+        return (variation.mT @ _solve(weighed @ variation.mT, ones, towards)).squeeze(-1)
 
 
 def recall_rows(table: Tensor, columns: Columns, errors: Tensor) -> FilledRows:
     """The rows of a table, each filled from the others as they are, with gaps."""
-    return FilledRows(table, _with_gaps_filled(table, lambda rows: recall(table, rows, columns)), columns, errors)
+    return FilledRows(table, _fill_gaps(table, lambda rows: recall(table, rows, columns)), columns, errors)
 
 
 def refill_rows(recalled: FilledRows, settings: Settings, errors: Tensor) -> FilledRows:
-    """The same, each filled from the others as recall has filled them."""
-    rows = _with_gaps_filled(recalled.table, lambda rows: recalled.fill(rows, settings))
+    """Fill each row from the others as recall has filled them."""
+    rows = _fill_gaps(recalled.table, lambda rows: recalled.fill(rows, settings))
     return FilledRows(recalled.table, rows, recalled.columns, errors)
 
 
@@ -157,12 +157,12 @@ def recall(table: Tensor, queries: Tensor, columns: Columns) -> Tensor:
     return queries.where(~queries.isnan(), answers.nan_to_num(0.0))
 
 
-def _with_gaps_filled(table: Tensor, fill: Callable[[Tensor], Tensor]) -> Tensor:
+def _fill_gaps(table: Tensor, fill: Callable[[Tensor], Tensor]) -> Tensor:
     with_gaps = table.isnan().any(-1).nonzero().squeeze(-1)
     return table.index_copy(0, with_gaps, fill(table[with_gaps])) if len(with_gaps) else table
 
 
-def _solved(system: Tensor, diagonal: Tensor, right: Tensor) -> Tensor:
+def _solve(system: Tensor, diagonal: Tensor, right: Tensor) -> Tensor:
     """(A + diag) x = right for symmetric systems (b, p, p); returns (b, p, 1)."""
     along = system.diagonal(dim1=-2, dim2=-1)
     along += diagonal + LEAST_RIDGE * along.sum(-1, keepdim=True)

@@ -32,7 +32,7 @@ class Neighbors:
 
     @cached_property
     def shares(self) -> Tensor:
-        """How much each of them counts, (b, k)."""
+        """Weights of the neighbors, (b, k)."""
         return SEPARATION(_from_first_to_last(self.scores, self.scores))
 
     def mean_of(self, values: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def nearest(scores: Tensor, count: int) -> Neighbors:
 
 
 def shares_of_all(scores: Tensor, count: int) -> Tensor:
-    """How much each row counts, (b, n), if `count` neighbors are asked; the others do not count nothing."""
+    """Weights of all rows, (b, n), for `count` neighbors; those of the other rows are small and not zero."""
     behind = max(0, scores.shape[-1] - count)
     best = torch.from_numpy(np.partition(scores.numpy(), behind, axis=-1)[:, behind:])
     return SEPARATION(_from_first_to_last(scores, best))

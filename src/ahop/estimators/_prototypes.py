@@ -42,12 +42,12 @@ class PrototypeNetwork(nn.Module):
         self.head = nn.Sequential(nn.Linear(len(start), hidden), nn.ReLU(), nn.Linear(hidden, classes))
 
     def likeness(self, rows: Tensor) -> Tensor:
-        """How alike rows (b, d) and prototypes are, (b, n); zero for a row of which nothing was observed."""
+        """Similarity of rows (b, d) to the prototypes, (b, n); zero for a row of which nothing was observed."""
         scores: Tensor = self.similarity(self.modulation(self.prototypes), self.embedded(rows))
         return scores.masked_fill(rows.isnan().all(-1, keepdim=True), 0)
 
     def embedded(self, rows: Tensor) -> Tensor:
-        """Where rows (b, d) are compared, (b, e). A linear map knows no gaps: there, they are at the mean, zero."""
+        """Embedding (b, e) of rows (b, d). A linear map knows no gaps: there, they are at the mean, zero."""
         is_linear = isinstance(self.embedding, nn.Linear)
         placed: Tensor = self.embedding(rows.nan_to_num(0.0)) if is_linear else rows
         return placed

@@ -49,14 +49,14 @@ class RowMemory(nn.Module):
     def without_themselves(
         self, asked: Tensor, rows: Tensor, codes: Tensor, weights: Tensor, generator: Generator
     ) -> Tensor:
-        """The same for those of `rows` (n, d) with these numbers, (b,), among some of the others."""
+        """Leave-one-out form for those of `rows` (n, d) with these numbers, (b,), among some of the others."""
         drawn = torch.randperm(len(rows), generator=generator)[:DRAWN]
         labels = nn.functional.one_hot(codes[drawn], self.classes).to(rows)
         log_weights = weights[drawn].log().to(rows).masked_fill(asked.unsqueeze(1) == drawn, -torch.inf)
         return self._shares(self.embedded(rows[asked]), self.embedded(rows[drawn]), labels, log_weights)
 
     def embedded(self, rows: Tensor) -> Tensor:
-        """Where rows (b, d) are compared, (b, e); gaps are at the mean, zero."""
+        """Embedding (b, e) of rows (b, d); gaps are at the mean, zero."""
         placed: Tensor = self.embedding(rows.nan_to_num(0.0))
         return placed
 

@@ -24,7 +24,7 @@ LEAST_SHARE, MOST_SHARE, USUAL_SHARE = 0.1, 0.5, 0.25
 
 @dataclass(frozen=True)
 class Choice:
-    """What did best, and how well.
+    """The best settings and their errors.
 
     Attributes:
         errors: (d,), mean squared errors of hidden entries, standardized.
@@ -54,7 +54,7 @@ class Trial:
         return float((error * self.hidden).sum() / self.hidden.sum())
 
     def errors(self, answers: Tensor) -> Tensor:
-        """Of each column, drawn towards one, which is the error of the mean, as by one entry more."""
+        """Errors of the columns, shrunk towards one, which is the error of the mean, as by one entry more."""
         error = (answers - self.truth).square() * self.hidden
         return (error.sum(0) + 1) / (self.hidden.sum(0) + 1)
 
@@ -88,12 +88,12 @@ class _Memory:
         self.rows = recall_rows(trial.others, columns, self.first_errors)
 
     def best(self, count: int) -> Choice:
-        """What to choose if so many neighbors are asked."""
+        """Choice for this number of neighbors."""
         neighbors = self.rows.neighbors(self.trial.queries, count)  # the expensive part, and the same for every ridge
-        tried = (self._tried(Settings(count, ridge), neighbors) for ridge in RIDGES)
+        tried = (self._try_settings(Settings(count, ridge), neighbors) for ridge in RIDGES)
         return min(tried, key=lambda choice: choice.loss)
 
-    def _tried(self, settings: Settings, neighbors: Neighbors) -> Choice:
+    def _try_settings(self, settings: Settings, neighbors: Neighbors) -> Choice:
         answers = self.rows.fill_from(neighbors, self.trial.queries, settings.ridge)
         errors, loss = self.trial.errors(answers), self.trial.loss(answers)
         return Choice(settings, self.rows.columns, errors, self.first_errors, loss)
@@ -122,7 +122,7 @@ def _counts(width: int, neighbors: int | None) -> tuple[int, ...]:
 
 
 def _scales(spread: Tensor) -> list[Tensor]:
-    """How columns may be compared: in standard deviations, and in their own units where these are others."""
+    """Units to compare columns in: standard deviations, and their own units where these are others."""
     in_deviations = torch.ones_like(spread)
     varied = spread[spread > 0]
     if len(varied) == 0 or float(varied.max() / varied.min()) < SAME_UNIT:

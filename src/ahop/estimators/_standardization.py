@@ -16,7 +16,7 @@ OUT_OF_SIGHT = 1e3
 
 @dataclass(frozen=True)
 class Standardization:
-    """What was observed of each column (d,), in float64.
+    """Mean and scale of the observed values of each column (d,), in float64.
 
     Attributes:
         peak: the largest magnitude; mean and spread are shares of it, so that no square overflows.

@@ -16,7 +16,7 @@ def usual_batch(count: int) -> int:
 
 
 def losses(kind: str, logits: Tensor, codes: Tensor) -> Tensor:
-    """Of each row, (b,): "log" is the cross-entropy, "squared" the paper's distance to the indicator of the class."""
+    """Losses (b,): "log" is the cross-entropy, "squared" the paper's distance to the indicator of the class."""
     if kind == "log":
         return nn.functional.cross_entropy(logits, codes, reduction="none")
     target = nn.functional.one_hot(codes, logits.shape[-1]).to(logits)

@@ -48,8 +48,8 @@ def by_name(estimator: Any, X: Any) -> Any:
     if missing or unknown or len(given) != len(known):
         raise InvalidValueError(
             f"The columns must be those that {type(estimator).__name__} was fitted to, in any order; "
-            f"missing are {_listed(missing)}, not known are {_listed(unknown)}. Missing values may be NaN: pass "
-            "`frame.reindex(columns=estimator.feature_names_in_)`."
+            f"missing are {_list_names(missing)}, not known are {_list_names(unknown)}. Missing values may be NaN: "
+            "pass `frame.reindex(columns=estimator.feature_names_in_)`."
         )
     return X[list(known)]
 
@@ -61,6 +61,6 @@ def names_of(X: Any) -> list[str] | None:
     return names if names is not None and all(isinstance(name, str) for name in names) else None
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     shown = ", ".join(map(repr, names[:5])) or "none"
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -129,7 +129,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, **ROWS)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        given = self._given(X, y, sample_weight)
+        given = self._weigh_rows(X, y, sample_weight)
         if len(np.unique(given.codes)) < 2:
             raise InvalidValueError(
                 f"PrototypeClassifier needs rows of at least two classes; got {len(np.unique(given.codes))} class. "
@@ -158,7 +158,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidValueError(
                 f"`y` has classes that the first call did not name: {unknown.tolist()}. Pass all of them as `classes`."
             )
-        given = self._given(X, y, sample_weight)
+        given = self._weigh_rows(X, y, sample_weight)
         with threads(self.n_jobs):
             if is_first:
                 self._start(given)
@@ -168,7 +168,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """How likely each of `classes_` is, (b, c)."""
+        """Probabilities of `classes_`, (b, c)."""
         check_is_fitted(self)
         X = checked_rows(self, X, reset=False, sparse="csr")
         with threads(self.n_jobs), torch.no_grad():
@@ -190,7 +190,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _check_parameters(self) -> None:
-        """What people set, said in a sentence if it makes no sense."""
+        """Refuse parameters out of their range."""
         for name in ("n_prototypes", "n_members", "hidden", "max_epochs"):
             check_count(name, getattr(self, name))
         for name in ("intervals", "embedding", "batch_size"):
@@ -207,7 +207,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_kind(name, getattr(self, name), bool)
 
     def _check_classes(self, classes: Any) -> bool:
-        """Whether this is the first call of `partial_fit`, which must name all classes; later ones may repeat them."""
+        """True at the first call of `partial_fit`, which must name all classes; later ones may repeat them."""
         if not hasattr(self, "classes_"):
             if classes is None:
                 raise InvalidValueError("`classes` must be passed on the first call to `partial_fit`: all of them.")
@@ -219,7 +219,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return False
 
-    def _given(self, X: Any, y: NDArray[Any], sample_weight: Any) -> WeightedRows:
+    def _weigh_rows(self, X: Any, y: NDArray[Any], sample_weight: Any) -> WeightedRows:
         weights = _weights(sample_weight, X.shape[0])
         present = weights > 0
         codes = np.searchsorted(self.classes_, y[present])
@@ -326,7 +326,7 @@ class PrototypeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _weights(given: Any, count: int) -> NDArray[np.float64]:
-    """How much each row counts: one, a number for all, or one for each."""
+    """Weights of the rows: one, a number for all, or one for each."""
     if given is None or isinstance(given, Real):
         weights = np.full(count, 1.0 if given is None else given, dtype=np.float64)
     else:

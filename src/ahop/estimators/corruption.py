@@ -80,7 +80,7 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
         """
         if patterns is not None:
             return self._learn_unlabeled(X, y, groups, patterns)
-        copies, origins = self._checked(X, y, reset=True)
+        copies, origins = self._check(X, y, reset=True)
         self._copies, self._origins = copies, origins
         self._groups = None if groups is None else as_group_names(groups, len(copies))
         return self._learn()
@@ -91,7 +91,7 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
             return self.fit(X, y, groups)
         if not hasattr(self, "_copies"):
             raise InvalidValueError("What was learned without origins is not learned on: call `fit` with all copies.")
-        copies, origins = self._checked(X, y, reset=False)
+        copies, origins = self._check(X, y, reset=False)
         if origins.ndim != self._origins.ndim:
             raise ShapeError(
                 "`y` must be of the same kind each time, origins (m, d) or their names (m,); got the other."
@@ -110,7 +110,7 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
         If y are names, among the origins that were learned.
         """
         check_is_fitted(self)
-        copies, given = self._checked(X, y, reset=False)
+        copies, given = self._check(X, y, reset=False)
         origins, places = (self.origins_, self._places(given)) if given.ndim == 1 else distinct_rows(given)
         names = [""] * len(copies) if groups is None else as_group_names(groups, len(copies))
         memory, found = self.memory(origins), np.empty(len(copies))
@@ -122,7 +122,7 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
         return float(found.mean())
 
     def report(self) -> str:
-        """What was found out, in words."""
+        """Report of the fit, in words."""
         check_is_fitted(self)
         return str(self.memory_.report)
 
@@ -133,7 +133,7 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
 
     def _learn(self) -> Self:
         origins, places = self._distinct()
-        return self._fitted(origins, pairs=(places, self._copies), groups=self._groups)
+        return self._fit_memory(origins, pairs=(places, self._copies), groups=self._groups)
 
     def _learn_unlabeled(self, X: Any, y: Any, groups: Any, patterns: Any) -> Self:
         if y is not None:
@@ -142,13 +142,13 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
         stored = check_array(by_name(self, patterns), dtype=queries.dtype, ensure_all_finite="allow-nan", copy=True)
         if stored.shape[1] != queries.shape[1]:
             raise ShapeError(f"`patterns` must have the {queries.shape[1]} columns of X; got shape {stored.shape}.")
-        self._fitted(stored, queries=queries, groups=groups)
+        self._fit_memory(stored, queries=queries, groups=groups)
         self.labels_: NDArray[Any] | None = None
         for kept in ("_copies", "_origins", "_groups"):  # pairs of another fit
             self.__dict__.pop(kept, None)
         return self
 
-    def _fitted(self, origins: NDArray[Any], **known: Any) -> Self:
+    def _fit_memory(self, origins: NDArray[Any], **known: Any) -> Self:
         seed = seed_from(self.random_state)
         with threads(self.n_jobs):
             self.memory_ = fit(origins, similarity=self.kind, seed=seed, progress=self.verbose, **known)
@@ -156,7 +156,7 @@ class CorruptionModel(BaseEstimator):  # type: ignore[misc]
         self.origins_, self.kind_, self.corruption_ = origins, report.chosen, report.corruption
         return self
 
-    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _check(self, X: Any, y: Any, reset: bool) -> tuple[NDArray[Any], NDArray[Any]]:
         if y is None:
             raise InvalidValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None. Pass the "

@@ -28,7 +28,7 @@ MOST_LETTERS = 24
 
 
 class PrototypeDisplay:
-    r"""Which prototypes decided on a row, and which ranks of agreement: by how much each moved the log odds.
+    r"""Log odds of a decision on a row, by prototype and by rank of agreement.
 
     The effect of a prototype is $\log \frac{p}{1 - p}$ of the predicted class, less the same when the likeness to this
     prototype is that to the others on average, so that it says nothing. The effect of a rank is the same for what the
@@ -155,7 +155,7 @@ class PrototypeDisplay:
             if len(places):
                 axis.barh(places, self.effects[shown[places]], color=color, label=label)
         axis.legend(frameon=False)
-        axis.set_yticks(range(len(shown)), [self._described(int(number), columns) for number in shown])
+        axis.set_yticks(range(len(shown)), [self._describe(int(number), columns) for number in shown])
         axis.tick_params(axis="y", length=0, labelsize="small")
         axis.invert_yaxis()
         axis.axvline(0, color=GRAY, linewidth=0.8)
@@ -169,16 +169,16 @@ class PrototypeDisplay:
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.legend(frameon=False)
 
-    def _described(self, prototype: int, columns: int) -> str:
+    def _describe(self, prototype: int, columns: int) -> str:
         spread, lines = _spread(self.prototypes), []
         for column in self.differences(prototype, columns):
-            theirs, own = (_rounded(each[column], spread[column]) for each in (self.prototypes[prototype], self.row))
+            theirs, own = (_round(each[column], spread[column]) for each in (self.prototypes[prototype], self.row))
             lines.append(f"{_short(self.names[column])} {theirs} ({own})")
         return "\n".join(lines) or "nothing to compare"
 
 
 class _Decision:
-    """What the members of a committee say of one row, and what they would say."""
+    """Decision of each member of a committee on one row, and its alternatives."""
 
     def __init__(self, committee: Committee, row: Tensor, chosen: int) -> None:
         self.members = [member for member in committee.members if isinstance(member, PrototypeNetwork)]
@@ -186,7 +186,7 @@ class _Decision:
         self.scores = [member.likeness(row).double() for member in self.members]
         # In double precision, as one of a thousand prototypes moves little.
         self.deciders = [deepcopy(nn.Sequential(member.norm, member.head)).double() for member in self.members]
-        self.said = [self._said(place, scores) for place, scores in enumerate(self.scores)]
+        self.said = [self._log_probabilities(place, scores) for place, scores in enumerate(self.scores)]
         # Memories of rows have their say too, and no prototype changes it.
         memories = [member for member in committee.members if isinstance(member, RowMemory)]
         self.said += [member(row).double().log_softmax(-1) for member in memories]
@@ -206,7 +206,7 @@ class _Decision:
                 numbers = torch.arange(part.start, part.stop)
                 changed = scores.repeat(len(numbers), 1)
                 changed[torch.arange(len(numbers)), numbers] = others[0, numbers]
-                effects.append(self._effect({place: self._said(place, changed)}))
+                effects.append(self._effect({place: self._log_probabilities(place, changed)}))
         return torch.cat(effects).numpy()
 
     def effects_of_ranks(self) -> dict[str, NDArray[np.float64]]:
@@ -217,12 +217,12 @@ class _Decision:
         changed = {}
         for place, (member, scores) in enumerate(zip(self.members, self.scores, strict=True)):
             # What all prototypes have in common is lost behind the likeness anyway.
-            changed[place] = self._said(place, scores - _terms_by_rank(member, self.row))
+            changed[place] = self._log_probabilities(place, scores - _terms_by_rank(member, self.row))
         effects = self._effect(changed).view(-1, first.dimensions).numpy()
         names = [type(part.base).__name__.removesuffix("Similarity").lower() for part in first.footprints]
         return dict(zip(names, effects, strict=True))
 
-    def _said(self, place: int, scores: Tensor) -> Tensor:
+    def _log_probabilities(self, place: int, scores: Tensor) -> Tensor:
         """Log probabilities of the classes, (r, c), if rows are so alike to the prototypes of one member, (r, n)."""
         logits: Tensor = self.deciders[place](scores)
         return logits.log_softmax(-1)
@@ -240,7 +240,7 @@ class _Decision:
 
 
 def _terms_by_rank(member: PrototypeNetwork, row: Tensor) -> Tensor:
-    """What each rank of each base adds to the likeness, (p, n)."""
+    """Terms of the similarity by rank of each base, (p, n)."""
     similarity: Any = member.similarity
     features = similarity.features(member.prototypes, member.embedded(row))[0]
     weighed: Tensor = (features * similarity.coefficients).mT
@@ -259,7 +259,7 @@ def _one_row(classifier: PrototypeClassifier, X: Any) -> NDArray[np.float64]:
 
 
 def _names_after(steps: Pipeline) -> Sequence[str] | None:
-    """What comes out of these steps, if all of them know."""
+    """Names of the columns after these steps; None if one of them does not name its own."""
     try:
         names: Sequence[str] = steps.get_feature_names_out()
     except (AttributeError, ValueError):
@@ -277,7 +277,7 @@ def _spread(prototypes: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(spread > 0, spread, 1.0)
 
 
-def _rounded(value: float, spread: float) -> str:
+def _round(value: float, spread: float) -> str:
     """To a hundredth of the order of what values of this column differ by; more would be noise to the eye."""
     return f"{np.round(value, 2 - int(np.floor(np.log10(spread)))) + 0.0:.6g}"
 

@@ -95,7 +95,7 @@ class AssociativeImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         with_gaps = np.isnan(X[:, self._observed]).any(axis=1)
         if with_gaps.any():
             places = np.ix_(with_gaps, self._observed)
-            answers[places] = np.where(np.isnan(X[places]), self._filled(X[places]), X[places])
+            answers[places] = np.where(np.isnan(X[places]), self._fill(X[places]), X[places])
         answers = np.nan_to_num(answers) if self.keep_empty_features else answers[:, self._observed]
         return answers if self.indicator_ is None else np.hstack([answers, self.indicator_.transform(X)])
 
@@ -113,7 +113,7 @@ class AssociativeImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._rows = refill_rows(recalled, choice.settings, choice.errors)
         return choice.errors
 
-    def _filled(self, X: NDArray[Any]) -> NDArray[np.float64]:
+    def _fill(self, X: NDArray[Any]) -> NDArray[np.float64]:
         with threads(self.n_jobs), torch.no_grad():
             return self._columns.undo(self._rows.fill(self._columns.apply(X), self._settings))
 

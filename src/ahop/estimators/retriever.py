@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +23,8 @@ from ahop.estimators._threads import threads
 from ahop.estimators._validation import by_name, checked_rows, dense
 from ahop.fitting.fit import fit
 from ahop.memory.memory import AssociativeMemory
-from ahop.memory.recall import BaseRecaller, Recall, labels_at
+from ahop.memory.recall import Recall, in_kind_of, joined, labels_at
+from ahop.memory.recaller import BaseRecaller
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
 from ahop.similarities.dot import DotSimilarity
@@ -40,23 +41,6 @@ LEARNED = "auto"
 # at least so much, in logarithms; found from at most so many.
 PREFERENCE, ASKED = 4.0, 256
 LEAST_LEAD, MOST_LEAD = 1e-30, 1e30
-
-
-@dataclass(frozen=True)
-class Retrieval:
-    """What a retriever answers, best first.
-
-    Attributes:
-        ids: of the patterns, (b, k); the same one more than once if several patterns share it.
-        posterior: how sure each of them is, (b, k); over all stored patterns it sums to one.
-        rows: where they are stored, (b, k).
-        unknown: how likely each query comes from none of them, (b,); None if the corruption was not learned.
-    """
-
-    ids: NDArray[Any]
-    posterior: NDArray[Any]
-    rows: NDArray[Any]
-    unknown: NDArray[Any] | None
 
 
 class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[Any], BaseEstimator):  # type: ignore[misc]
@@ -118,9 +102,9 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
         """
         if (queries is not None) != (isinstance(self.corruption, str) and self.corruption == LEARNED):
             raise InvalidValueError('`queries` and `corruption="auto"` go together: pass both or none.')
-        patterns = dense(self._validated(X, reset=True))
+        patterns = dense(self._validate(X, reset=True))
         self._named = y is not None
-        self._keep_ids(_checked_ids(y, len(patterns), stored=0))
+        self._keep_ids(_check_ids(y, len(patterns), stored=0))
         with threads(self.n_jobs):
             self.memory_ = self._memory(patterns, queries)
         return self
@@ -131,13 +115,13 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
             return self.fit(X, y)
         if (y is not None) != self._named:
             raise InvalidValueError("Pass ids `y` each time or never: row numbers could not be told from names.")
-        patterns = dense(self._validated(X, reset=False))
-        ids = _checked_ids(y, len(patterns), len(self.memory_))
+        patterns = dense(self._validate(X, reset=False))
+        ids = _check_ids(y, len(patterns), len(self.memory_))
         self.memory_.add(patterns)
         self._keep_ids(np.concatenate([self.ids_, ids]))
         return self
 
-    def retrieve(self, X: Any, k: int | None = None, *, mask: Any = None, groups: Any = None) -> Retrieval:
+    def retrieve(self, X: Any, k: int | None = None, *, mask: Any = None, groups: Any = None) -> Recall[NDArray[Any]]:
         """The k patterns that each row most likely came from.
 
         Args:
@@ -147,17 +131,12 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
         """
         check_is_fitted(self)
         count = min(check_count("k", self.n_neighbors if k is None else k), len(self.memory_))
-        rows, posterior, unknown = [], [], []
         with threads(self.n_jobs):
-            for part, queries in self._query_blocks(X, mask):
-                of_part = None if groups is None else list(groups)[part]
-                answer = self.memory_.recall(queries, count, groups=of_part)
-                rows.append(answer.indices.numpy())
-                posterior.append(answer.posterior.numpy())
-                unknown += [] if answer.unknown is None else [answer.unknown.numpy()]
-        found = np.concatenate(rows)
-        said = np.concatenate(unknown) if unknown else None
-        return Retrieval(self.ids_[found], np.concatenate(posterior), found, said)
+            parts = [
+                self.memory_.recall(queries, count, groups=None if groups is None else list(groups)[part])
+                for part, queries in self._query_blocks(X, mask)
+            ]
+        return self._label(in_kind_of((), joined(parts)))
 
     @property
     @override
@@ -182,7 +161,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
     def _recalled_together(self, queries: Tensor, k: int, where: Any, groups: Any, same: Any) -> Recall[Tensor]:
         with threads(self.n_jobs):
             found = self.memory_.recall(queries, k, where=where, groups=groups, same=same)
-        return replace(found, labels=labels_at(self.ids_.astype(object), found.indices))
+        return self._label(found)
 
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Distances and rows of the nearest patterns, (b, k) each. A distance is the negative log posterior.
@@ -221,7 +200,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
         return answer
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """How likely each of `classes_` is, (b, c)."""
+        """Probabilities of `classes_`, (b, c)."""
         check_is_fitted(self)
         parts = []
         with threads(self.n_jobs):
@@ -235,6 +214,10 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
         """The share of rows whose id comes first."""
         return float(np.mean(self.predict(X) == column_or_1d(y)))
 
+    def _label(self, found: Recall[Any]) -> Recall[Any]:
+        """Put ids in place of labels."""
+        return replace(found, labels=labels_at(self.ids_.astype(object), found.indices))
+
     def _keep_ids(self, ids: NDArray[Any]) -> None:
         self.ids_ = ids
         self.classes_, places = np.unique(ids, return_inverse=True)
@@ -243,11 +226,11 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
     def _memory(self, patterns: NDArray[Any], queries: Any) -> AssociativeMemory:
         memory: AssociativeMemory
         if queries is not None:
-            memory = fit(patterns, queries=dense(self._validated(queries, reset=False)), progress=False)
+            memory = fit(patterns, queries=dense(self._validate(queries, reset=False)), progress=False)
         elif self.corruption is None or isinstance(self.corruption, str):
             name = check_choice("corruption", self.corruption or "euclidean", tuple(FIXED))
             fixed = AssociativeMemory(patterns, FIXED[name]())
-            fixed.separation = Softmax(_guessed_beta(fixed) if self.beta is None else float(self.beta))
+            fixed.separation = Softmax(_guess_beta(fixed) if self.beta is None else float(self.beta))
             return fixed
         else:
             memory = self.corruption.memory(patterns)
@@ -255,10 +238,10 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
             memory.separation = Softmax(float(self.beta))
         return memory
 
-    def _validated(self, X: Any, reset: bool) -> Any:
+    def _validate(self, X: Any, reset: bool) -> Any:
         """An array or a sparse matrix; columns in the order of the model that knows them, or of the first fit."""
         if reset and not (self.corruption is None or isinstance(self.corruption, str)):
-            X = by_name(_fitted(self.corruption), X)
+            X = by_name(_check_fitted(self.corruption), X)
         checked = checked_rows(self, X, reset=reset, copy=reset, sparse="csr")
         expected = getattr(self.corruption, "n_features_in_", checked.shape[1])
         if checked.shape[1] != expected:
@@ -270,8 +253,8 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
 
     def _query_blocks(self, X: Any, mask: Any = None) -> Iterator[tuple[slice, Tensor]]:
         """Rows of the queries, and these rows, dense; as many as scores of them fit the budget."""
-        queries = self._validated(X, reset=False)
-        ignored = None if mask is None else _checked_mask(by_name(self, mask), queries.shape)
+        queries = self._validate(X, reset=False)
+        ignored = None if mask is None else _check_mask(by_name(self, mask), queries.shape)
         row_bytes = queries.dtype.itemsize * (queries.shape[1] + 4 * len(self.memory_))
         for part in blocks(queries.shape[0], row_bytes):
             shown = dense(queries[part])
@@ -279,7 +262,7 @@ class AssociativeRetriever(OneToOneFeatureMixin, TransformerMixin, BaseRecaller[
             yield part, torch.from_numpy(np.require(shown, requirements="W"))
 
 
-def _fitted(corruption: Any) -> Any:
+def _check_fitted(corruption: Any) -> Any:
     if not hasattr(corruption, "memory_"):
         raise InvalidTypeError(
             "`corruption` must be None, the name of a metric, or a `CorruptionModel` that was fitted; "
@@ -289,7 +272,7 @@ def _fitted(corruption: Any) -> Any:
     return corruption
 
 
-def _checked_ids(y: Any, count: int, stored: int) -> NDArray[Any]:
+def _check_ids(y: Any, count: int, stored: int) -> NDArray[Any]:
     """One id for each pattern; row numbers, if none are given."""
     if y is None:
         return np.arange(stored, stored + count)
@@ -299,7 +282,7 @@ def _checked_ids(y: Any, count: int, stored: int) -> NDArray[Any]:
     return ids
 
 
-def _checked_mask(mask: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
+def _check_mask(mask: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
     checked = np.asarray(mask)
     if checked.shape != shape or checked.dtype != np.bool_:
         raise ShapeError(
@@ -309,7 +292,7 @@ def _checked_mask(mask: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
     return checked
 
 
-def _guessed_beta(memory: AssociativeMemory) -> float:
+def _guess_beta(memory: AssociativeMemory) -> float:
     """From how much the patterns prefer themselves; one, if nothing can be told."""
     rows = torch.linspace(0, len(memory) - 1, min(len(memory), ASKED)).long()
     scores = memory.scores(memory.patterns[rows])

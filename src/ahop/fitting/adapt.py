@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ahop._core.checks import as_group_names, as_queries, check_kind
+from ahop._core.checks import as_group_names, check_kind
+from ahop._core.inputs import as_queries
 from ahop._core.typing import RowsLike
 from ahop.errors import InvalidValueError, UnsupportedError
 from ahop.fitting.choosing.candidates import CANDIDATES

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ahop._core.checks import as_group_names, as_queries, check_choice, check_count
-from ahop._core.labels import numbers_of_entries
+from ahop._core.checks import as_group_names, check_choice, check_count
+from ahop._core.inputs import as_queries
+from ahop._core.label_tensors import numbers_of_entries
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt

@@ -5,8 +5,9 @@ from typing import Protocol, runtime_checkable
 
 from torch import Generator
 
-from ahop._core.checks import as_origins, as_queries, check_kind
-from ahop._core.labels import rows_named
+from ahop._core.checks import check_kind
+from ahop._core.inputs import as_origins, as_queries
+from ahop._core.label_tensors import rows_named
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.memory.memory import AssociativeMemory

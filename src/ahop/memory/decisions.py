@@ -1,14 +1,12 @@
-"""Decisions about answers: accept, ask a person, or say that the origin is not stored."""
+"""Decisions on answers: accept, ask a person, or say that the origin is not stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import lgamma, log
+from math import log, log1p
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 # Halvings of the interval that a bound lies in.
 HALVINGS = 60
@@ -58,7 +56,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Decisions:
-    """The action for each answer of a batch.
+    """Decision on each answer of a batch.
 
     Attributes:
         actions: (b,) "accept", "ask" a person, or "unknown": the query comes from no stored pattern.
@@ -71,36 +69,38 @@ class Decisions:
     sets: tuple[tuple[object, ...], ...] | None = None
 
 
-def decided(policy: Policy, posterior: Tensor, unknown: Tensor | None, names: Sequence[Sequence[object]]) -> Decisions:
+def decide(
+    policy: Policy, posterior: NDArray[Any], unknown: NDArray[Any] | None, names: Sequence[Sequence[object]]
+) -> Decisions:
     """Args:
     posterior: (b, k) of the answers.
     unknown: (b,) how likely each query comes from none of them.
     names: of the answers, their labels or rows, (b, k).
     """
     confidence = confidence_of(posterior, unknown)
-    actions = np.where(confidence.numpy() >= policy.accept_from, "accept", "ask")
+    actions = np.where(confidence >= policy.accept_from, "accept", "ask")
     if unknown is not None:
-        actions = np.where(unknown.double().numpy() >= policy.unknown_from, "unknown", actions)
+        actions = np.where(unknown.astype(np.float64) >= policy.unknown_from, "unknown", actions)
     sets = None
     if policy.set_from is not None:
-        kept = posterior.double() >= policy.set_from
+        kept = posterior.astype(np.float64) >= policy.set_from
         rows = zip(names, kept.tolist(), strict=True)
         sets = tuple(tuple(name for name, is_in in zip(*row, strict=True) if is_in) for row in rows)
-    return Decisions(actions, confidence.numpy(), sets)
+    return Decisions(actions, confidence, sets)
 
 
-def confidence_of(posterior: Tensor, unknown: Tensor | None) -> Tensor:
+def confidence_of(posterior: NDArray[Any], unknown: NDArray[Any] | None) -> NDArray[np.float64]:
     """Probability that the first answer is right, (b,): it must be the right one of those stored, and one must be."""
-    first = posterior[:, 0].double() if posterior.shape[1] else posterior.new_zeros(len(posterior)).double()
-    return first if unknown is None else first * (1 - unknown.double())
+    first = posterior[:, 0].astype(np.float64) if posterior.shape[1] else np.zeros(len(posterior))
+    return first if unknown is None else first * (1 - unknown.astype(np.float64))
 
 
-def q_values(confidence: Tensor) -> Tensor:
-    """Share of wrong answers to expect if this one and all that are as sure are accepted, (b,)."""
-    order = confidence.argsort(descending=True, stable=True)
-    expected = (1 - confidence[order]).cumsum(0) / torch.arange(1, len(order) + 1, dtype=torch.float64)
-    found = torch.empty_like(expected)
-    found[order] = expected.flip(0).cummin(0).values.flip(0)
+def q_values(confidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Expected share of wrong answers if each one and all that are as sure are accepted, (b,)."""
+    order = np.argsort(-confidence, kind="stable")
+    expected = np.cumsum(1 - confidence[order]) / np.arange(1, len(order) + 1)
+    found = np.empty_like(expected)
+    found[order] = np.minimum.accumulate(expected[::-1])[::-1]
     return found
 
 
@@ -137,6 +137,6 @@ def _at_most(errors: int, count: int, rate: float) -> float:
     """The probability of at most so many errors of so many at this rate."""
     if rate <= 0 or rate >= 1:
         return float(rate <= 0 or errors >= count)
-    each = torch.arange(errors + 1, dtype=torch.float64)
-    terms = each * log(rate) + (count - each) * log(1 - rate) - torch.lgamma(each + 1) - torch.lgamma(count - each + 1)
-    return float((torch.logsumexp(terms, 0) + lgamma(count + 1)).exp())
+    each = np.arange(errors + 1)
+    log_choices = np.concatenate([[0.0], np.cumsum(np.log(count - each[:-1]) - np.log(each[1:]))])
+    return float(np.exp(np.logaddexp.reduce(log_choices + each * log(rate) + (count - each) * log1p(-rate))))

@@ -8,7 +8,7 @@ import torch
 
 from ahop._core.component import Component
 from ahop._core.frames import as_names
-from ahop._core.labels import from_text
+from ahop._core.label_tensors import from_text
 from ahop.errors import FileFormatError
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model

@@ -12,20 +12,13 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._core.blocks import blocks
-from ahop._core.checks import (
-    as_log_prior,
-    as_patterns,
-    as_queries,
-    as_query,
-    as_rows,
-    check_kind,
-    flags_of,
-    same_kind,
-)
+from ahop._core.checks import check_kind
 from ahop._core.frames import index_of, names_of
 from ahop._core.html import facts
+from ahop._core.inputs import as_log_prior, as_patterns, as_queries, as_query, as_rows, flags_of, same_kind
 from ahop._core.kernels.packing import worth_packing
-from ahop._core.labels import as_labels, as_text, frozen
+from ahop._core.label_tensors import as_text
+from ahop._core.labels import as_labels, frozen
 from ahop._core.locks import CopyableLock
 from ahop._core.typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
 from ahop._core.words import told
@@ -33,7 +26,8 @@ from ahop.energies.base import Energy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.memory.explanation import Explanation
 from ahop.memory.model import DEFAULT_ENERGY, Model
-from ahop.memory.recall import BaseRecaller, Recall
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import BaseRecaller
 from ahop.memory.report import Report
 from ahop.memory.saving.archive import write_archive
 from ahop.memory.saving.description import describe_model
@@ -207,7 +201,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         return state.explained(asked, against, group, state.labels, self.columns)
 
     def for_group(self, group: object) -> "AssociativeMemory":
-        """The same memory as queries of this group see it; itself if the group is not known."""
+        """View of the memory for queries of this group; itself if the group is not known."""
         state = self._state()
         model = state.model.for_group(group)
         if model is state.model:
@@ -268,7 +262,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
                 self.labels = frozen(self.labels[rows.cpu().numpy()], len(rows))
 
     def copy(self) -> "AssociativeMemory":
-        """The same memory with parts of its own; the stored patterns are shared, not copied."""
+        """Copy the memory with parts of its own; the stored patterns are shared, not copied."""
         with self._lock:
             shared: dict[int, object] = {id(each): each for each in (self.patterns, self.labels)}
             return copy.deepcopy(self, shared)

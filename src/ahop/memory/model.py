@@ -82,7 +82,7 @@ class Model(nn.Module):
         return self.separation.beta if isinstance(self.separation, Softmax) else 1.0
 
     def replaced(self, **parts: Any) -> "Model":
-        """The same model with other parts, by the names of the constructor's arguments."""
+        """Replace parts of the model, by the names of the constructor's arguments."""
         ours: dict[str, Any] = {**self.components(), "groups": self.groups, "report": self.report}
         return Model(**{**ours, **parts})
 

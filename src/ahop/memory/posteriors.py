@@ -1,22 +1,20 @@
 """Expectations and class probabilities under the posterior of an answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from ahop._core.checks import as_numbers
+from ahop._core.arrays import Kind
 from ahop._core.frames import is_column, is_frame
 from ahop._core.labels import Label, as_label, entries
-from ahop._core.typing import Entries, Kind
+from ahop._core.rows import as_numbers
 from ahop.errors import InvalidTypeError, InvalidValueError
 
 # Something known of each stored pattern: in their order, or by label.
-PerStored: TypeAlias = Entries | Mapping[Any, Any]
+PerStored: TypeAlias = Iterable[Any] | Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -38,24 +36,25 @@ class ClassMass(Generic[Kind]):
 class Answers:
     """Rows (b, k), their posterior (b, k) in double precision, and their labels (b, k) if they have any."""
 
-    indices: Tensor
-    posterior: Tensor
+    indices: NDArray[Any]
+    posterior: NDArray[Any]
     labels: NDArray[np.object_] | None
 
 
-def expected(answers: Answers, values: PerStored) -> Tensor:
+def expected(answers: Answers, values: PerStored) -> NDArray[Any]:
     r"""$\sum_k p_k v_k / \sum_k p_k$ over the answers whose value is known, (b,) or (b, c); NaN where there is none."""
-    table = torch.as_tensor(as_numbers("values", list(values.values()) if isinstance(values, Mapping) else values))
+    table = as_numbers("values", list(values.values()) if isinstance(values, Mapping) else values)
     rows, where = _distinct(answers.indices)
     places = _places("values", values, len(table), rows, _keys(answers, rows))
-    each = table.double()[places].where(_beside(rows >= 0, table), torch.nan)[where]
-    weights = _beside(answers.posterior, each).where(~each.isnan(), 0.0)
+    known = table.astype(np.float64)[places]
+    each = np.where(_beside(rows >= 0, known), known, np.nan)[where]
+    weights = np.where(np.isnan(each), 0.0, _beside(answers.posterior, each))
     mass = weights.sum(1)
-    mean = (weights * each.nan_to_num()).sum(1) / mass.where(mass > 0, 1.0)
-    return mean.where(mass > 0, torch.nan).to(torch.float32 if table.dtype == torch.float32 else torch.float64)
+    mean = (weights * np.nan_to_num(each)).sum(1) / np.where(mass > 0, mass, 1.0)
+    return np.where(mass > 0, mean, np.nan).astype(table.dtype)
 
 
-def mass_of(answers: Answers, classes: PerStored) -> ClassMass[Tensor]:
+def mass_of(answers: Answers, classes: PerStored) -> ClassMass[NDArray[Any]]:
     """The posterior of the answers in each class. Patterns whose class is None or NaN belong to none."""
     given = list(classes.values()) if isinstance(classes, Mapping) else entries("classes", classes)
     try:
@@ -65,36 +64,35 @@ def mass_of(answers: Answers, classes: PerStored) -> ClassMass[Tensor]:
             "`classes` must be words or numbers, one for each pattern; got what cannot be told."
         ) from error
     number = {each: which for which, each in enumerate(known)}
-    codes = torch.tensor([-1 if _is_missing(each) else number[each] for each in given], dtype=torch.long)
+    codes = np.array([-1 if _is_missing(each) else number[each] for each in given], dtype=np.int64)
     rows, where = _distinct(answers.indices)
     places = _places("classes", classes, len(given), rows, _keys(answers, rows))
-    own = codes[places].where(rows >= 0, -1)[where]
-    mass = torch.zeros(len(where), len(known), dtype=torch.float64)
-    if known:
-        mass.scatter_add_(1, own.clamp_min(0), answers.posterior.where(own >= 0, 0.0))
+    own = np.where(rows >= 0, codes[places], -1)[where]
+    mass = np.zeros((len(where), len(known)))
+    query, answer = np.nonzero(own >= 0)
+    np.add.at(mass, (query, own[query, answer]), answers.posterior[query, answer])
     distinct = np.empty(len(known) + 1, dtype=object)
     for which, each in enumerate(known):  # one by one: a tuple is a class, not a row of them
         distinct[which] = each
-    largest = mass.max(1) if known else None
-    best = torch.full((len(where),), -1) if largest is None else largest.indices.where(largest.values > 0, -1)
-    return ClassMass(distinct[:-1], mass, distinct[best.numpy()])
+    best = np.where(mass.max(1) > 0, mass.argmax(1), -1) if known else np.full(len(where), -1)
+    return ClassMass(distinct[:-1], mass, distinct[best])
 
 
-def _distinct(indices: Tensor) -> tuple[Tensor, Tensor]:
+def _distinct(indices: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """The rows that were answered, and where each answer finds its own."""
-    rows, where = torch.unique(indices, return_inverse=True)
-    return rows, where
+    rows, where = np.unique(indices, return_inverse=True)
+    return rows, where.reshape(indices.shape)
 
 
-def _keys(answers: Answers, rows: Tensor) -> list[Label | None]:
+def _keys(answers: Answers, rows: NDArray[Any]) -> list[Label | None]:
     """Name each of these rows: its label, or its number; None if it is no row."""
     if answers.labels is None:
         return list(rows.tolist())
-    called = dict(zip(answers.indices.flatten().tolist(), answers.labels.ravel().tolist(), strict=True))
+    called = dict(zip(answers.indices.ravel().tolist(), answers.labels.ravel().tolist(), strict=True))
     return [called[row] for row in rows.tolist()]
 
 
-def _places(name: str, given: PerStored, count: int, rows: Tensor, keys: list[Label | None]) -> Tensor:
+def _places(name: str, given: PerStored, count: int, rows: NDArray[Any], keys: list[Label | None]) -> NDArray[Any]:
     """Find the one of `count` entries that belongs to each row; any for number -1, which is no answer."""
     known = _names(name, given)
     if not count and len(rows):
@@ -105,18 +103,18 @@ def _places(name: str, given: PerStored, count: int, rows: Tensor, keys: list[La
                 f"`{name}` must have an entry for each stored pattern; got {count}, and row {int(rows.max())} is among "
                 "the answers. For those of some patterns pass a mapping from labels or rows."
             )
-        return rows.clamp_min(0)
+        return rows.clip(0)
     places = [None if key is None else known.get(key) for key in keys]
     for row, key, place in zip(rows.tolist(), keys, places, strict=True):
         if row >= 0 and place is None:
             raise InvalidValueError(
                 f"`{name}` must have an entry for {key!r}, which is among the answers. Give None where it is not known."
             )
-    return torch.tensor([place or 0 for place in places], dtype=torch.long)
+    return np.array([place or 0 for place in places], dtype=np.int64)
 
 
 def _names(name: str, given: PerStored) -> dict[Label, int] | None:
-    """Places of the entries by label; None if they are in the order of the stored patterns."""
+    """Position of the entry of each label; None if they are in the order of the stored patterns."""
     if isinstance(given, Mapping):
         index = list(given)
     elif hasattr(given, "iloc") and (is_frame(given) or is_column(given)):
@@ -129,9 +127,9 @@ def _names(name: str, given: PerStored) -> dict[Label, int] | None:
     return known
 
 
-def _beside(values: Tensor, like: Tensor) -> Tensor:
-    """The same for all columns, if there are columns."""
-    return values.view(*values.shape, *[1] * (like.ndim - values.ndim))
+def _beside(values: NDArray[Any], like: NDArray[Any]) -> NDArray[Any]:
+    """Take all columns, if there are columns."""
+    return values.reshape(*values.shape, *[1] * (like.ndim - values.ndim))
 
 
 def _is_missing(value: object) -> bool:

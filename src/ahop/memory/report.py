@@ -1,11 +1,10 @@
-"""What a fit found, in numbers and in words."""
+"""Findings of a fit, in numbers and in words."""
 
 from dataclasses import dataclass
-from html import escape
 from math import log
 from typing import TypeAlias
 
-from ahop._core.html import table
+from ahop._core.html import paragraph, table
 
 # The first line of a report whose probabilities no known origin was compared with.
 UNCHECKED = (
@@ -21,7 +20,7 @@ LEAST_GROUPS = 4
 
 @dataclass(frozen=True)
 class Trial:
-    r"""How a candidate did on pairs whose origins it had not seen.
+    r"""Result of a candidate on pairs whose origins it had not seen.
 
     Attributes:
         log_loss: mean of $-\log$ posterior of the origin, among the patterns that it was told apart from.
@@ -55,7 +54,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Corruption:
-    """What happens to copies, in numbers; `print` it for words.
+    """Corruption of copies, in numbers; `print` it for words.
 
     Attributes:
         shifts: of each dimension.
@@ -121,7 +120,7 @@ def _bits(nats: float) -> str:
 
 @dataclass(frozen=True)
 class AdaptReport:
-    """How a memory followed queries that nobody has labeled; `print` it.
+    """Result of adapting a memory to unlabeled queries; `print` it.
 
     Attributes:
         queries: how many there were.
@@ -155,13 +154,9 @@ def _later(adapted: AdaptReport | None) -> str:
     return "" if adapted is None else f"\nLater: {adapted}"
 
 
-def _paragraph(report: object) -> str:
-    return f"<p>{escape(str(report))}</p>".replace("\n", "<br>")
-
-
 @dataclass(frozen=True)
 class SolverReport:
-    """How the coefficients of a memory's own similarity were fitted; `print` it.
+    """Fit of the coefficients of a memory's own similarity; `print` it.
 
     Attributes:
         solver: with its settings.
@@ -198,12 +193,12 @@ class SolverReport:
 
     def _repr_html_(self) -> str:
         rows = [("before", f"{self.loss_before:.3f}"), (f"after {self.steps} steps", f"{self.loss:.3f}")]
-        return _paragraph(self) + table(["", "loss"], rows)
+        return paragraph(self) + table(["", "loss"], rows)
 
 
 @dataclass(frozen=True)
 class UnlabeledReport:
-    """What queries have taught whose origins nobody knew; `print` it.
+    """Result of learning from unlabeled queries; `print` it.
 
     Attributes:
         queries: how many were learned from; of many, some are enough.
@@ -272,7 +267,7 @@ class RepeatsReport:
 
 @dataclass(frozen=True)
 class FitReport:
-    """Which similarity was chosen, and what was found out about the copies; `print` it.
+    """Similarity that was chosen, and the corruption that was found; `print` it.
 
     Attributes:
         chosen: the similarity, or the members of the pool.
@@ -318,7 +313,7 @@ class FitReport:
 
     def _repr_html_(self) -> str:
         rows = [(trial.name, f"{trial.log_loss:.2f}", f"{100 * trial.accuracy:.0f} %") for trial in self.trials]
-        return _paragraph(self) + (table(["candidate", "log-loss", "found first"], rows) if rows else "")
+        return paragraph(self) + (table(["candidate", "log-loss", "found first"], rows) if rows else "")
 
     def _fitted(self) -> str:
         if self.unlabeled is not None:

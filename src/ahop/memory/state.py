@@ -10,14 +10,16 @@ from torch import Tensor
 
 from ahop._core.derived import keep_derived
 from ahop._core.kernels.packing import keep_packed
-from ahop._core.labels import numbers_of_entries
+from ahop._core.label_tensors import numbers_of_entries
 from ahop._core.missing import filled, holds_nan, observed
 from ahop._core.tensors import all_finite, saturate
 from ahop._core.typing import Entries, Queries, Scores, Weights
-from ahop.memory.explanation import Compared, Explanation, explain
+from ahop.memory.explain import Compared, explain
+from ahop.memory.explanation import Explanation
 from ahop.memory.model import Model
 from ahop.memory.ranking import posterior_of
-from ahop.memory.recall import Recall, answers_of, looked_up
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import answers_of, looked_up
 from ahop.memory.scoring import rank, rank_together, settled, with_prior, without_floor
 
 

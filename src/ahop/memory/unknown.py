@@ -155,7 +155,7 @@ class UnknownDetector(Component):
         return self.of_evidence(Evidence.of(scores)).to(scores.dtype)
 
     def of_evidence(self, evidence: Evidence) -> PerQuery:
-        """The same where scores came in parts. Where there is no row at all, every query is unknown."""
+        """Probability of an unknown origin, of scores in parts. Without any row every query is unknown."""
         return torch.sigmoid(self.log_odds(evidence)).masked_fill(evidence.rows == 0, 1.0)
 
     def log_odds(self, evidence: Evidence) -> PerQuery:
@@ -165,7 +165,7 @@ class UnknownDetector(Component):
 
     @property
     def log_prior_odds(self) -> float:
-        """The same before a query is looked at."""
+        """Log odds of an unknown origin before a query is looked at."""
         rate = min(max(self.rate, LEAST_RATE), 1 - LEAST_RATE)
         return log(rate / (1 - rate))
 

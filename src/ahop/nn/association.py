@@ -33,7 +33,7 @@ HALVES = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Associated:
-    """What an association found.
+    """Result of an association.
 
     Attributes:
         retrieved: what the weights stand for, (..., b, v).
@@ -122,7 +122,7 @@ class Association(Layer):
         mask: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Tensor:
-        """What each query retrieves, (..., b, v).
+        """Retrieve a value for each query, (..., b, v).
 
         Args:
             queries: (..., b, d); NaN where nothing was observed.
@@ -150,13 +150,13 @@ class Association(Layer):
         *,
         joint: bool = False,
     ) -> Weights:
-        """How much each stored pattern counts for each query, (..., b, n); exactly zero where the mask says no.
+        """Association weights, (..., b, n); exactly zero where the mask is False.
 
         Args:
             joint: add up the scores of all heads first, as each is evidence for the same pattern; the axis of the heads
                 has length one then.
         """
-        return self._settled(queries, patterns, mask, log_prior, joint)[0].to(queries.dtype)
+        return self._settle(queries, patterns, mask, log_prior, joint)[0].to(queries.dtype)
 
     def energy(
         self, queries: Tensor, patterns: Tensor, mask: Tensor | None = None, log_prior: Tensor | None = None
@@ -168,7 +168,7 @@ class Association(Layer):
         mask, log_prior = without_never(mask, log_prior)
         queries, patterns = _alike(*_in_full(queries, patterns))
         scores = self._raw_scores(queries, self.modulation(patterns))
-        return self._energies(queries, self._adjusted(scores, mask, log_prior))
+        return self._energies(queries, self._adjust(scores, mask, log_prior))
 
     def associate(
         self,
@@ -178,8 +178,8 @@ class Association(Layer):
         mask: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Associated:
-        """The same answer as `forward`, and everything on the way to it."""
-        weights, states, steps = self._settled(queries, patterns, mask, log_prior)
+        """Answer as `forward` does, with everything on the way to it."""
+        weights, states, steps = self._settle(queries, patterns, mask, log_prior)
         with _without_autocast(queries):
             energies = self.energy(states, patterns, mask, log_prior).to(queries.dtype)
         weights, values = weights.to(queries.dtype), patterns if values is None else values
@@ -223,7 +223,7 @@ class Association(Layer):
             queries = queries if alive is None else queries.masked_fill(~alive, 0)
         return queries
 
-    def _settled(
+    def _settle(
         self, queries: Tensor, patterns: Tensor, mask: Tensor | None, log_prior: Tensor | None, joint: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Weights, the states that they are of, and how often these were moved. At least in single precision."""
@@ -235,7 +235,7 @@ class Association(Layer):
             def weigh(states: Tensor) -> Tensor:
                 scores = self._raw_scores(states, modulated)
                 scores = saturate(scores.sum(-3, keepdim=True)) if joint else scores
-                weights = self.separation(self._adjusted(scores, mask, log_prior))
+                weights = self.separation(self._adjust(scores, mask, log_prior))
                 return weights if mask is None else weights.masked_fill(~mask, 0)
 
             def move(weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -266,7 +266,7 @@ class Association(Layer):
         unknown = scores == lowest(scores.dtype)
         return saturate(self.scaling(scores)).masked_fill(unknown, lowest(scores.dtype))
 
-    def _adjusted(self, scores: Scores, mask: Tensor | None, log_prior: Tensor | None) -> Scores:
+    def _adjust(self, scores: Scores, mask: Tensor | None, log_prior: Tensor | None) -> Scores:
         """Scores with what is known beforehand."""
         if log_prior is not None:
             # The separation sharpens scores, and must not sharpen the prior.

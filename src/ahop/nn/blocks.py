@@ -50,7 +50,7 @@ class HopfieldEncoderLayer(Layer):
 
 @final
 class HopfieldDecoderLayer(Layer):
-    r"""The same with a look at `patterns` between the two: $x \leftarrow x + \mathrm{Hopfield}_2(x, \Xi)$.
+    r"""Encoder layer with a look at `patterns` between the two: $x \leftarrow x + \mathrm{Hopfield}_2(x, \Xi)$.
 
     Args:
         within: associates the queries among themselves.

@@ -1,4 +1,4 @@
-"""How many update steps a state takes."""
+"""Number of update steps of a state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Convergence:
 
     @property
     def fixed(self) -> int | None:
-        """How many updates there are whatever the numbers are; None if that depends."""
+        """Number of updates if it does not depend on the data; otherwise None."""
         return self.most if self.most == 0 or (self.tolerance is None and isinstance(self.most, int)) else None
 
     def __call__(
@@ -89,6 +89,6 @@ class Convergence:
 
 
 def _per_head(values: Sequence[float] | Sequence[int], like: Tensor) -> Tensor:
-    """What broadcasts over (heads, rows, columns); a single number over anything."""
+    """Numbers that broadcast over (heads, rows, columns); a single number over anything."""
     numbers = torch.tensor(values, device=like.device)
     return numbers.view(()) if len(values) == 1 else numbers.view(-1, 1, 1)

@@ -82,7 +82,7 @@ class EnergyTransformerBlock(Layer):
             present: (t,) or (batch, t), which tokens are there; the others draw nobody and stay as they are.
             allowed: (t, t) or (batch, t, t), who may be drawn to whom.
         """
-        states = self._batched(tokens)
+        states = self._add_batch(tokens)
         mask = self._mask(states, present, allowed)
         there = None if present is None else present.view(-1, states.shape[1], 1)
         for _ in range(self.steps):
@@ -92,9 +92,9 @@ class EnergyTransformerBlock(Layer):
 
     def energy(self, tokens: Tensor, *, present: Tensor | None = None, allowed: Tensor | None = None) -> Tensor:
         """(batch,), of all tokens that are present together."""
-        states = self._batched(tokens)
+        states = self._add_batch(tokens)
         mask, normed = self._mask(states, present, allowed), self._norm(states)
-        queries, keys = self._projected(normed)
+        queries, keys = self._project(normed)
         scores, seen = self.beta * queries @ keys.mT, mask.any(-1)
         reached = torch.logsumexp(scores.masked_fill(~mask & seen.unsqueeze(-1), -torch.inf), -1)
         drawn = reached.where(seen, 0).sum((1, 2)) / self.beta
@@ -104,7 +104,7 @@ class EnergyTransformerBlock(Layer):
         found = -drawn - 0.5 * matched.sum((1, 2))
         return found if tokens.ndim == 3 else found[0]
 
-    def _batched(self, tokens: Tensor) -> Tensor:
+    def _add_batch(self, tokens: Tensor) -> Tensor:
         if tokens.ndim not in (2, 3) or tokens.shape[-1] != self.input_size:
             raise ShapeError(
                 f"`tokens` must have shape (batch, t, {self.input_size}) or (t, {self.input_size}); got "
@@ -117,7 +117,7 @@ class EnergyTransformerBlock(Layer):
         return self.gain * centered / (centered.square().mean(-1, keepdim=True) + LEAST_VARIANCE).sqrt() + self.shift
 
     def _mask(self, states: Tensor, present: Tensor | None, allowed: Tensor | None) -> Tensor:
-        """Who is drawn to whom, (batch or 1, heads or 1, t, t); absent tokens take no part on either side."""
+        """Attention mask (batch or 1, heads or 1, t, t); absent tokens take no part on either side."""
         size = states.shape[1]
         mask = torch.ones(1, 1, size, size, dtype=torch.bool, device=states.device)
         if not self.sees_itself:
@@ -127,14 +127,14 @@ class EnergyTransformerBlock(Layer):
             mask = mask & given
         return mask if present is None else mask & present.view(-1, 1, size, 1)
 
-    def _projected(self, normed: Tensor) -> tuple[Tensor, Tensor]:
+    def _project(self, normed: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys, (batch, heads, t, head_size)."""
         queries = torch.einsum("bti,hei->bhte", normed, self.queries)
         return queries, torch.einsum("bti,hei->bhte", normed, self.keys)
 
     def _slope(self, normed: Tensor, mask: Tensor) -> Tensor:
         r"""$\partial E / \partial g$, in closed form."""
-        queries, keys = self._projected(normed)
+        queries, keys = self._project(normed)
         # Who sees nobody gets equal weights, and then none.
         scores = (self.beta * queries @ keys.mT).masked_fill(~mask & mask.any(-1, keepdim=True), -torch.inf)
         weights = torch.softmax(scores, -1) * mask

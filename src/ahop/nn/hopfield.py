@@ -19,7 +19,7 @@ from ahop.similarities.base import Similarity
 
 
 class Options(TypedDict, total=False):
-    """What every Hopfield layer can be told beyond the size of its input; see `Hopfield`."""
+    """Options of every Hopfield layer beside the size of its input; see `Hopfield`."""
 
     num_heads: int
     head_size: int | None
@@ -162,7 +162,7 @@ class Hopfield(Layer):
         patterns = queries if patterns is None else patterns
         heads, mask, prior, shape = self._compared(queries, patterns, present, allowed, log_prior)
         retrieved = self.association.attend(*heads, self._read(patterns, values), mask, prior)
-        return self._joined(retrieved, mask).view(*shape, self.output_size)
+        return self._join(retrieved, mask).view(*shape, self.output_size)
 
     def associate(
         self,
@@ -183,7 +183,7 @@ class Hopfield(Layer):
         patterns = queries if patterns is None else patterns
         heads, mask, prior, shape = self._compared(queries, patterns, present, allowed, log_prior)
         found = self.association.associate(*heads, self._read(patterns, values), mask, prior)
-        found = replace(found, retrieved=self._joined(found.retrieved, mask).view(*shape, self.output_size))
+        found = replace(found, retrieved=self._join(found.retrieved, mask).view(*shape, self.output_size))
         if patterns.ndim == 3 or queries.ndim == 2:
             return found
         by_query = ("weights", "energies", "states", "updates")
@@ -226,7 +226,7 @@ class Hopfield(Layer):
             # One memory for all samples: their queries are asked as one long row, and nothing is stored twice.
             mask, prior = (_as_one_row(each, *queries.shape[:2]) for each in (mask, prior))
             queries = queries.flatten(0, 1)
-        asked, stored = _batched(queries), _batched(patterns)
+        asked, stored = _add_batch(queries), _add_batch(patterns)
         asked = asked if self.query_norm is None else self.query_norm(asked)
         stored = stored if self.pattern_norm is None else self.pattern_norm(stored)
         heads = self._split(self.query_projection(asked)), self._split(self.pattern_projection(stored))
@@ -241,12 +241,12 @@ class Hopfield(Layer):
                 f"`values` must be one for each pattern, shape {(*patterns.shape[:-1], self.value_size)}; "
                 f"got shape {tuple(values.shape)}."
             )
-        return self._split(self.value_projection(_batched(values)))
+        return self._split(self.value_projection(_add_batch(values)))
 
     def _split(self, projected: Tensor) -> Tensor:
         return projected.view(*projected.shape[:-1], self.num_heads, self.head_size).transpose(-3, -2)
 
-    def _joined(self, retrieved: Tensor, mask: Tensor | None) -> Tensor:
+    def _join(self, retrieved: Tensor, mask: Tensor | None) -> Tensor:
         """All heads as one answer; zero, without the bias, for a query that no head found anything for."""
         joined: Tensor = self.output_projection(retrieved.transpose(-3, -2).flatten(-2))
         return joined if mask is None else joined.masked_fill(~mask.any(-1).any(1).unsqueeze(-1), 0)
@@ -262,7 +262,7 @@ def _check(name: str, given: Tensor, size: int) -> None:
         )
 
 
-def _batched(rows: Tensor) -> Tensor:
+def _add_batch(rows: Tensor) -> Tensor:
     return rows if rows.ndim == 3 else rows.unsqueeze(0)
 
 

@@ -5,7 +5,7 @@ from typing import Any, final
 from torch import Tensor
 from typing_extensions import Unpack
 
-from ahop._core.checks import as_patterns
+from ahop._core.inputs import as_patterns
 from ahop._core.typing import Array
 from ahop.errors import ShapeError
 from ahop.nn.association import Associated
@@ -97,7 +97,7 @@ class HopfieldLayer(Layer):
         allowed: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Associated:
-        """Which patterns were looked up, weights (batch, heads, b, quantity), and everything else on the way."""
+        """Association weights of the patterns (batch, heads, b, quantity), and the rest of `Associated`."""
         patterns, values = self._stored()
         return self.hopfield.associate(queries, patterns, values, present=present, allowed=allowed, log_prior=log_prior)
 

@@ -65,6 +65,6 @@ class HopfieldPooling(Layer):
         allowed: Tensor | None = None,
         log_prior: Tensor | None = None,
     ) -> Associated:
-        """Which instances were looked at: weights (batch, heads, quantity, n), and the rest of `Associated`."""
+        """Association weights of the instances (batch, heads, quantity, n), and the rest of `Associated`."""
         asked = self.queries.patterns
         return self.hopfield.associate(asked, patterns, values, present=present, allowed=allowed, log_prior=log_prior)

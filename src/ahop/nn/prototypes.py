@@ -5,7 +5,8 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from ahop._core.checks import as_patterns, check_count
+from ahop._core.checks import check_count
+from ahop._core.inputs import as_patterns
 from ahop._core.typing import Array
 from ahop.nn.base import Layer
 

@@ -25,7 +25,7 @@ class Scaling(Component):
 
     @property
     def number(self) -> float:
-        """What a fixed scaling that all heads share is; one where a tensor says it."""
+        """Value of a fixed scaling that all heads share; one where the scaling is a tensor."""
         return self.numbers[0] if self.is_number else 1.0
 
     @property

@@ -8,7 +8,6 @@ from torch import Tensor
 from ahop._core.checks import check_count
 from ahop._core.typing import RowsLike
 from ahop.errors import InvalidValueError
-from ahop.memory.decisions import confidence_of
 from ahop.memory.recall import Recaller
 
 
@@ -36,8 +35,7 @@ def ask(memory: Recaller, queries: RowsLike, k: int = 20, *, groups: Sequence[ob
     count, wanted = len(answer.indices), check_count("k", k)
     if wanted > count:
         raise InvalidValueError(f"`k` must be at most {count}, as many as there are queries; got {k}.")
-    unknown = None if answer.unknown is None else torch.as_tensor(answer.unknown).double()
-    order = confidence_of(torch.as_tensor(answer.posterior), unknown).argsort(stable=True).cpu()
+    order = torch.as_tensor(answer.confidence).argsort(stable=True).cpu()
     first, taken, chosen = torch.as_tensor(answer.indices)[:, 0].cpu(), set[int](), list[int]()
     for place in _spread(wanted):
         part = order[place * count // wanted : (place + 1) * count // wanted].tolist()

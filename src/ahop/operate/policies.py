@@ -12,7 +12,7 @@ from torch import Tensor
 from ahop._core.checks import check_choice
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
-from ahop.memory.decisions import Policy, confidence_of, is_bounded, share_of, upper_bound
+from ahop.memory.decisions import Policy, is_bounded, share_of, upper_bound
 from ahop.memory.recall import Recall, Recaller
 from ahop.variants.base import Pairs
 
@@ -177,9 +177,10 @@ class HeldOut:
 
 def _sure(answers: Recall[Any]) -> tuple[Tensor, Tensor]:
     """Confidence of each first answer, and whether its query is not called unknown instead."""
-    unknown = None if answers.unknown is None else torch.as_tensor(answers.unknown).double()
-    sure = confidence_of(torch.as_tensor(answers.posterior), unknown)
-    return sure, torch.ones_like(sure, dtype=torch.bool) if unknown is None else unknown < Policy.unknown_from
+    sure = torch.as_tensor(answers.confidence)
+    if answers.unknown is None:
+        return sure, torch.ones_like(sure, dtype=torch.bool)
+    return sure, torch.as_tensor(answers.unknown).double() < Policy.unknown_from
 
 
 def _is_origin(answers: Recall[Any], origins: Entries, are_rows: bool) -> Tensor:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from html import escape
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ahop._core.checks import as_group_names, as_queries, check_count, check_kind
+from ahop._core.checks import as_group_names, check_count, check_kind
+from ahop._core.html import paragraph, table
+from ahop._core.inputs import as_queries
 from ahop._core.typing import Queries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.memory.decisions import Share
@@ -109,9 +110,7 @@ class WatchReport:
     def _repr_html_(self) -> str:
         shown = self.moved or self.drift[:IN_WORDS]
         cells = [(each.name, each.what, f"{each.before:.3g}", f"{each.now:.3g}", f"{each.p:.2g}") for each in shown]
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
-        head = "".join(f"<th>{name}</th>" for name in ("dimension", "what", "before", "now", "p"))
-        return f"<p>{escape(str(self))}</p><table><tr>{head}</tr>{body}</table>"
+        return paragraph(self) + table(["dimension", "what", "before", "now", "p"], cells)
 
 
 @torch.no_grad()

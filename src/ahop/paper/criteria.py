@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from ahop._core.blocks import blocks
-from ahop._core.checks import as_patterns, check_not_negative
+from ahop._core.checks import check_not_negative
+from ahop._core.inputs import as_patterns
 from ahop._core.missing import filled, observed
 from ahop._core.typing import Array, Flags, Origins, Patterns, PerPattern, Queries, Weights
 from ahop.errors import InvalidValueError

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ahop._core.checks import as_patterns
+from ahop._core.inputs import as_patterns
 from ahop._core.typing import Array
 from ahop.energies.quadratic import QuadraticEnergy
 from ahop.memory.memory import AssociativeMemory

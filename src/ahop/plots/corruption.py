@@ -41,7 +41,7 @@ class CorruptionDisplay:
 
     @classmethod
     def from_memory(cls, memory: AssociativeMemory, dimension: int = 0) -> "CorruptionDisplay":
-        """Of a memory that `ahop.fit` gave back, whose similarity is a sum over dimensions."""
+        """Display of a fitted memory whose similarity is a sum over dimensions."""
         similarity = check_kind("memory", memory, AssociativeMemory).similarity
         if not isinstance(similarity, DecomposableSimilarity):
             raise UnsupportedError(f"{similarity!r} is no sum over dimensions, and has no picture of one of them.")

@@ -25,7 +25,7 @@ class EnergyDisplay:
 
     @classmethod
     def from_trajectory(cls, trajectory: Trajectory) -> "EnergyDisplay":
-        """Of what `ahop.iterate` answered."""
+        """Display of a trajectory, the result of `ahop.iterate`."""
         energies = check_kind("trajectory", trajectory, Trajectory).energies
         if energies is None:
             raise UnsupportedError("This memory has no energy that its dynamics walk down, and so no picture of it.")

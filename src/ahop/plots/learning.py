@@ -16,7 +16,7 @@ COUNTS = (10, 20, 50, 100, 200)
 
 @dataclass(frozen=True)
 class LearningCurveDisplay:
-    """How often held-out origins come first, by how many pairs were learned from.
+    """Accuracy on held-out pairs by the number of pairs of the fit.
 
     Attributes:
         counts: pairs.

@@ -17,7 +17,7 @@ from ahop.variants.base import Pairs
 
 @dataclass(frozen=True)
 class ReliabilityDisplay:
-    """How often first answers are right, by how sure they are, on held-out pairs.
+    """Reliability diagram: accuracy of first answers by their confidence, on held-out pairs.
 
     Attributes:
         said: how sure the answers of each bin are on average, rising.

@@ -1,4 +1,4 @@
-"""What all pictures share: colors, and axes without a box."""
+"""Style of all figures: colors, and axes without a box."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class ThresholdDisplay:
-    """What each threshold would do on held-out pairs: what was asked for, and how many answers are accepted.
+    """Error rate and share of accepted answers by threshold, on held-out pairs.
 
     Attributes:
         policy: whose threshold is marked.
@@ -117,7 +117,7 @@ class ThresholdDisplay:
 
 
 def _at(held_out: HeldOut, threshold: float, policy: Policy) -> tuple[float, Share, Share] | None:
-    """What happens at this threshold; None where nothing is accepted of which a share could be taken."""
+    """Shares at this threshold; None where nothing is accepted of which a share could be taken."""
     errors, accepted = held_out.errors_from(threshold)
     count, rate = len(held_out.sure), held_out.confidence
     if policy.rule == "precision":

@@ -1,4 +1,4 @@
-"""Who may ask what. Keys are kept as digests only."""
+"""Keys and their rights. Keys are kept as digests only."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Key:
 
 
 def key_of(secret: str, keys: Sequence[Key]) -> Key | None:
-    """Whose secret this is. It takes as long whether and whichever fits."""
+    """Find the key of a secret. It takes as long whether and whichever fits."""
     digest, found = sha256(secret.encode(errors="surrogateescape")).hexdigest(), None
     for key in keys:
         if compare_digest(key.digest, digest):
@@ -89,7 +89,7 @@ def _key(given: dict[str, Any]) -> Key:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address."""
+    """True if only this machine reaches the address."""
     if host == "localhost":
         return True
     try:

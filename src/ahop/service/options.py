@@ -1,4 +1,4 @@
-"""What a service allows."""
+"""Limits and options of a service."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, one connection and the queue may cost. What is beyond is refused, and told so.
+    """Limits of one request, one connection and the queue. Whatever is beyond is refused in words.
 
     Attributes:
         body_bytes: of a request.
@@ -80,7 +80,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Options:
-    """How a service runs.
+    """Options of a service.
 
     Attributes:
         limits: what requests may cost.

@@ -1,31 +1,21 @@
-"""Read the bodies of requests: JSON, checked before anything is made of it."""
+"""Bodies of requests. Each field is described once: for reading, for errors and for OpenAPI."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
-from math import isfinite
-from typing import Any, NoReturn
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
 import torch
+from msgspec import Meta, Struct
 from torch import Tensor
 
-from ahop._core.json import parse_json
+from ahop._core.words import told
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.memory.decisions import Policy
 from ahop.service.options import Limits
 
-NUMBERS = frozenset({int, float, type(None)})
-RECALL = ("queries", "k", "where", "groups", "same", "patterns", "columns", "explain", "policy")
-LINK = ("queries", "where", "groups", "one_to_one", "unmatched")
-CREATE = ("patterns", "metadata")
-ADD, DELETE, PAIRS, FIT = (
-    ("patterns", "ids", "metadata"),
-    ("ids",),
-    ("queries", "ids", "groups"),
-    ("queries", "similarity"),
-)
-POLICY = ("accept_from", "unknown_from", "set_from")
 LARGEST = float(np.finfo(np.float32).max)
 # Lists and objects of a body: ten thousand rows have as many. A body of millions would hold up all others for seconds.
 MOST_LISTS = 50_000
@@ -33,182 +23,254 @@ MOST_LISTS = 50_000
 MOST_IDS = 10_000
 # Values of a row beside its numbers: the list itself, a group, an id; and commas within words, which count as values.
 BESIDE = 8
+# Characters of a name of a column that an error repeats.
+SHOWN = 50
+
+
+def _says(words: str, schema: dict[str, Any] | None = None) -> Meta:
+    """Description of a field: OpenAPI has it, and the sentence "`field` must be ..." of an error."""
+    return Meta(description=words, extra_json_schema=schema)
+
+
+Row: TypeAlias = list[float | None] | dict[str, float | None]
+Value: TypeAlias = bool | int | float | str | None
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Threshold: TypeAlias = Literal["accept_from", "unknown_from", "set_from"]
+Groups: TypeAlias = Annotated[
+    list[str | int] | None, _says("words or numbers, one for each query: its group, such as its device")
+]
+Where: TypeAlias = Annotated[
+    dict[str, Value | list[Value]] | None,
+    _says("columns and the values that they may have: only such rows are answered"),
+]
+Ids: TypeAlias = list[Annotated[int, Meta(ge=0, le=2**63 - 1)]]
+Metadata: TypeAlias = Annotated[
+    dict[str, list[Value]] | None, _says("the columns of the store, each a list with one entry a pattern")
+]
+Queries: TypeAlias = Annotated[
+    list[Row],
+    _says(
+        "rows of numbers, null where nothing was observed: lists such as [0.1, null], or objects by the "
+        'names of columns such as {"ap01": -60}, in which a missing name was not observed'
+    ),
+]
+Patterns: TypeAlias = Annotated[
+    list[Row], _says("rows of numbers, null where nothing was observed; lists, or objects by column names")
+]
 
 
 class TooLargeError(ShapeError):
-    """More was sent than there is use for."""
+    """A body of more values than the collection has use for."""
 
 
-@dataclass(frozen=True)
-class RecallRequest:
-    """What is asked: the arguments of `recall`, and what the answer should hold.
+class Body(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """JSON object of known fields."""
 
-    Attributes:
-        patterns: the stored patterns themselves.
-        columns: what is known of the answers.
-        explain: why each query is answered as it is.
-        policy: from where on an answer is accepted.
-    """
+
+class SearchFields(Body, kw_only=True, frozen=True):
+    """Fields of each recall."""
+
+    k: Annotated[int, _says("a whole number: how many answers to each query", {"minimum": 1})] = 1
+    where: Where = None
+    patterns: Annotated[bool, _says("true or false: answer the stored patterns too")] = False
+
+
+class RecallFields(SearchFields, kw_only=True, frozen=True):
+    """Fields of a recall beside its queries."""
+
+    same: Annotated[
+        list[str | int] | None,
+        _says("words or numbers, one for each query, equal where queries have their origin in common"),
+    ] = None
+    columns: Annotated[
+        Annotated[list[str], Meta(max_length=100)] | None, _says("names of columns to answer for each row, at most 100")
+    ] = None
+    explain: Annotated[bool, _says("true or false: say why each query is answered as it is")] = False
+    policy: Annotated[
+        dict[Threshold, Share] | None,
+        _says('thresholds from 0 to 1, such as {"accept_from": 0.95}, with unknown_from and set_from'),
+    ] = None
+
+
+class RecallBody(RecallFields, kw_only=True, frozen=True):
+    queries: Queries
+    groups: Groups = None
+
+
+class ClusterBody(SearchFields, kw_only=True, frozen=True):
+    queries: Queries
+    groups: Groups = None
+
+
+class LinkBody(Body, kw_only=True, frozen=True):
+    queries: Queries
+    where: Where = None
+    groups: Groups = None
+    one_to_one: Annotated[bool, _says("true or false: a stored pattern is the origin of one query at most")] = True
+    unmatched: Annotated[
+        Annotated[float, Meta(ge=0, lt=1)] | None,
+        _says("share of the queries that come from no stored pattern, at least 0 and less than 1"),
+    ] = None
+
+
+class CreateBody(Body, kw_only=True, frozen=True):
+    patterns: Patterns
+    metadata: Metadata = None
+
+
+class AddBody(CreateBody, kw_only=True, frozen=True):
+    ids: Annotated[Ids | None, _says("whole numbers, one for each row; default those after the largest")] = None
+
+
+class DeleteBody(Body, kw_only=True, frozen=True):
+    ids: Annotated[Ids, _says("whole numbers: those of the rows to forget")]
+
+
+class PairsBody(Body, kw_only=True, frozen=True):
+    queries: Queries
+    ids: Annotated[Ids, _says("whole numbers, one for each row: the row that the query came from")]
+    groups: Groups = None
+
+
+class FitBody(Body, kw_only=True, frozen=True):
+    queries: Annotated[
+        list[Row] | None, _says("rows of numbers whose origins nobody knows, beside the pairs or alone")
+    ] = None
+    similarity: Annotated[str | None, _says('a word: the similarity to learn; default "auto"')] = None
+
+
+class RecallRequest(RecallFields, kw_only=True, frozen=True):
+    """Checked recall: its queries are (b, d) in single precision."""
 
     queries: Tensor
-    k: int = 1
-    where: dict[str, Any] | None = None
     groups: list[str] | None = None
-    same: list[str | int] | None = None
-    patterns: bool = False
-    columns: tuple[str, ...] = ()
-    explain: bool = False
-    policy: Policy | None = None
+
+    def thresholds(self) -> Policy | None:
+        given = self.policy
+        if given is None:
+            return None
+        return Policy(given["accept_from"], given.get("unknown_from", Policy.unknown_from), given.get("set_from"))
 
 
-@dataclass(frozen=True)
-class LinkSettings:
-    """How rows are linked.
+Read = TypeVar("Read", bound=Body)
 
-    Attributes:
-        one_to_one: whether a stored pattern is the origin of one query at most.
-        unmatched: share of the queries that come from no stored pattern; None to estimate it.
+
+class Bound(NamedTuple):
+    """Largest number of values, and of lists and objects, that are counted in a body."""
+
+    values: int = Limits.body_values
+    lists: int = MOST_LISTS
+
+
+def bound_of(limits: Limits, names: Sequence[str] | int, columns: int, rows: int | None = None) -> Bound:
+    """Values that can be of use in a request: rows, and for each column its entries or those of a filter.
+
+    Args:
+        names: of the dimensions, or how many there are. Commas and brackets in names are counted as values too.
+        rows: the most there may be.
     """
-
-    one_to_one: bool = True
-    unmatched: float | None = None
-
-
-def most_values(limits: Limits, dimensions: int, columns: int, rows: int | None = None) -> int:
-    """So many values can be of use in a request: rows, and for each column its entries or those of a filter."""
-    of_rows = (limits.queries if rows is None else rows) * (dimensions + BESIDE)
-    return min(limits.body_values, of_rows + columns * limits.values)
+    most, words = limits.queries if rows is None else rows, "" if isinstance(names, int) else "".join(names)
+    commas, lists = words.count(","), words.count("[") + words.count("{")
+    width = names if isinstance(names, int) else len(names)
+    values = most * (width + BESIDE + commas + lists) + columns * limits.values
+    return Bound(min(limits.body_values, values), min(limits.body_values, MOST_LISTS + most * lists))
 
 
-def check_values(body: bytes, most: int) -> None:
+def check_values(body: bytes, bound: Bound) -> None:
     """Refuse a body of too many values before it is read, which would hold up all others.
 
     A value follows a comma, or is the first of its list or object: these are counted, also within words.
     """
-    if len(body) <= min(most, MOST_LISTS):
+    if len(body) <= min(bound):
         return
     written = np.frombuffer(body, np.uint8)
     commas, lists, objects = (int(np.count_nonzero(written == ord(each))) for each in ",[{")
-    if lists + objects > MOST_LISTS:
-        raise TooLargeError(f"The body may have {MOST_LISTS} lists and objects; got more. Send fewer rows at a time.")
-    if commas + lists + objects > most:
+    if lists + objects > bound.lists:
+        raise TooLargeError(f"The body may have {bound.lists} lists and objects; got more. Send fewer rows at a time.")
+    if commas + lists + objects > bound.values:
         raise TooLargeError(
-            f"The body may have {most} values, as many as there is use for here; got about {commas + lists + objects}. "
-            "Send fewer rows at a time."
+            f"The body may have {bound.values} values, as many as there is use for here; got about "
+            f"{commas + lists + objects}. Send fewer rows at a time."
         )
 
 
-def read_json(body: bytes, known: Sequence[str], most: int = Limits.body_values) -> dict[str, Any]:
-    """An object that has none but the known fields, and so many values at most."""
-    check_values(body, most)
+def read_body(kind: type[Read], body: bytes, bound: Bound | None = None) -> Read:
+    """Decode the JSON of a body that has none but the known fields, and not too many values."""
+    check_values(body, bound or Bound())
     try:
-        asked = parse_json(body, parse_constant=_refuse_constant)
+        found: Read = _decoder(kind).decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidTypeError(_refusal(kind, str(error))) from None
+    except RecursionError:
+        raise InvalidValueError("The body must be JSON; its lists and objects lie too deep in each other.") from None
     except ValueError as error:
-        raise InvalidValueError(f"The body must be JSON; it cannot be read: {str(error)[:200]}.") from None
-    if not isinstance(asked, dict):
-        raise InvalidTypeError(f'The body must be an object such as {{"{known[0]}": ...}}; got {kind_of(asked)}.')
-    unknown = sorted(set(asked) - set(known))
-    if unknown:
-        raise InvalidValueError(f"The body may have {sorted(known)}; got {[each[:50] for each in unknown[:5]]!r}.")
-    return asked
+        null = " NaN is no JSON: null stands for a value that was not observed." if b"NaN" in body else ""
+        raise InvalidValueError(f"The body must be JSON; it cannot be read: {str(error)[:200]}.{null}") from None
+    return found
+
+
+@cache
+def schema_of(kind: type[Body]) -> dict[str, Any]:
+    """JSON schema of a body."""
+    found: dict[str, Any] = msgspec.json.schema_components([kind])[1][kind.__name__]
+    return found
 
 
 def recall_request(
-    asked: dict[str, Any], dimensions: int, limits: Limits, queries: Tensor | None = None
+    asked: RecallBody | ClusterBody, dimensions: int, limits: Limits, names: Sequence[str] | None = None
 ) -> RecallRequest:
-    """What the fields of a request ask for; the queries are given if they came another way."""
-    rows = read_rows("queries", asked.get("queries"), dimensions, limits.queries) if queries is None else queries
-    columns = _names("columns", asked.get("columns"))
-    request = RecallRequest(
-        queries=rows,
-        k=_count("k", asked.get("k", 1), limits.answers),
-        where=read_where(asked.get("where"), limits),
-        groups=read_groups(asked.get("groups"), len(rows)),
-        same=_entries("same", asked.get("same"), len(rows)),
-        patterns=_flag("patterns", asked.get("patterns", False)),
-        columns=columns,
-        explain=_flag("explain", asked.get("explain", False)),
-        policy=_policy(asked.get("policy")),
-    )
+    """Check the fields of a recall against each other and against the limits."""
+    rows = read_rows("queries", asked.queries, dimensions, limits.queries, names)
+    if not 1 <= asked.k <= limits.answers:
+        got = asked.k if abs(asked.k) < 10**9 else "a number out of range"
+        raise InvalidValueError(f"`k` must be a whole number in 1..{limits.answers}; got {got}.")
+    check_where(asked.where, limits)
+    fields = {each: getattr(asked, each) for each in asked.__struct_fields__ if each != "queries"}
+    request = RecallRequest(**fields | {"queries": rows, "groups": read_groups(asked.groups, len(rows))})
+    _check_entries("same", request.same, len(rows))
+    if request.policy is not None and "accept_from" not in request.policy:
+        raise InvalidValueError('`policy` must have `accept_from`, such as {"accept_from": 0.95}; got none.')
     if request.explain and (len(rows) > limits.explained or request.same is not None):
         raise InvalidValueError(f"`explain` takes at most {limits.explained} queries, and not `same`. Ask for fewer.")
     return request
 
 
-def link_settings(asked: dict[str, Any]) -> LinkSettings:
-    share = asked.get("unmatched")
-    if share is not None and (type(share) not in (int, float) or not 0 <= share < 1):
-        raise InvalidValueError(f"`unmatched` must be at least 0 and less than 1; got {kind_of(share)}.")
-    return LinkSettings(_flag("one_to_one", asked.get("one_to_one", True)), share)
+def read_rows(name: str, rows: Sequence[Row], dimensions: int, most: int, names: Sequence[str] | None = None) -> Tensor:
+    """Tensor (b, d) in single precision of rows; NaN where nothing was observed.
 
-
-def read_metadata(value: Any) -> dict[str, list[Any]]:
-    """Columns; what they hold, the store checks."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict) or not all(isinstance(each, list) for each in value.values()):
-        raise InvalidTypeError("`metadata` must be columns, each a list with one entry for each pattern.")
-    if any(isinstance(each, float) and not isfinite(each) for each in chain.from_iterable(value.values())):
-        raise InvalidValueError("`metadata` must have finite numbers, or null where nothing is known; got infinity.")
-    return value
-
-
-def read_rows(name: str, rows: Any, dimensions: int, most: int) -> Tensor:
-    """Lists of numbers, null where nothing was observed, as (b, d) in single precision."""
-    if not isinstance(rows, list):
-        raise InvalidTypeError(
-            f"`{name}` must be a list of rows, each a list of {dimensions} numbers; got {kind_of(rows)}."
-        )
+    Args:
+        names: of the columns, by which a row may name its numbers; None if the patterns have none.
+    """
     if len(rows) > most:
         raise ShapeError(f"`{name}` must be at most {most} in a request; got {len(rows)}. Send several requests.")
-    for row in rows:
-        if not isinstance(row, list) or len(row) != dimensions:
-            got = f"{len(row)} numbers" if isinstance(row, list) else kind_of(row)
-            raise ShapeError(f"`{name}` must be lists of {dimensions} numbers, as the patterns have; got {got}.")
-    strange = set(map(type, chain.from_iterable(rows))) - NUMBERS
-    if strange:
-        raise InvalidTypeError(
-            f"`{name}` must hold numbers, or null where nothing was observed; got {kind_of(strange.pop()())}."
-        )
-    try:
-        numbers = np.array(rows, dtype=np.float64).reshape(len(rows), dimensions)
-    except (OverflowError, TypeError):  # whole numbers beyond all floats
-        numbers = np.array([[_number(each) for each in row] for row in rows]).reshape(len(rows), dimensions)
-    if np.isinf(numbers).any():
-        raise InvalidValueError(f"`{name}` must be finite numbers, or null where nothing was observed; got infinity.")
+    known = frozenset(names or ())
+    listed = [_ordered(name, row, names, known) if isinstance(row, dict) else row for row in rows]
+    for row in listed:
+        if len(row) != dimensions:
+            raise ShapeError(
+                f"`{name}` must be lists of {dimensions} numbers, as the patterns have; got {len(row)} numbers."
+            )
+    numbers = np.array(listed, dtype=np.float64).reshape(len(listed), dimensions)
     return torch.from_numpy(np.clip(numbers, -LARGEST, LARGEST).astype(np.float32))
 
 
-def read_where(value: Any, limits: Limits) -> dict[str, Any] | None:
-    """Which columns there are, and what they hold, the collection checks."""
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise InvalidTypeError(f"`where` must name columns and the values that they may have; got {kind_of(value)}.")
-    for wanted in value.values():
-        several = wanted if isinstance(wanted, list) else [wanted]
-        if len(several) > limits.values:
-            raise ShapeError(f"`where` must have at most {limits.values} values for a column; got {len(several)}.")
-        for each in several:
-            if isinstance(each, dict | list) or (isinstance(each, float) and not isfinite(each)):
-                raise InvalidTypeError(f"`where` must have words, numbers, or true and false; got {kind_of(each)}.")
-    return value
+def check_where(where: Mapping[str, Any] | None, limits: Limits) -> None:
+    """Refuse filters of too many values; the collection checks columns and kinds."""
+    for wanted in (where or {}).values():
+        if isinstance(wanted, list) and len(wanted) > limits.values:
+            raise ShapeError(f"`where` must have at most {limits.values} values for a column; got {len(wanted)}.")
 
 
-def read_groups(value: Any, count: int) -> list[str] | None:
-    found = _entries("groups", value, count)
-    return None if found is None else [str(each) for each in found]
+def read_groups(groups: Sequence[str | int] | None, count: int) -> list[str] | None:
+    _check_entries("groups", groups, count)
+    return None if groups is None else [str(each) for each in groups]
 
 
-def read_ids(value: Any, count: int | None = None, most: int = MOST_IDS) -> list[int]:
-    """Whole numbers of rows."""
-    is_listed = isinstance(value, list) and all(type(each) is int and 0 <= each < 2**63 for each in value)
-    if not is_listed or (count is not None and len(value) != count):
-        wanted = "whole numbers" if count is None else f"{count} whole numbers, one for each row"
-        raise InvalidTypeError(f"`ids` must be a list of {wanted}; got {kind_of(value)}.")
-    if len(value) > most:
-        raise ShapeError(f"`ids` must be at most {most} in a request; got {len(value)}. Send several requests.")
-    return list(value)
+def check_ids(ids: Sequence[int], count: int | None = None) -> None:
+    if count is not None and len(ids) != count:
+        raise InvalidTypeError(f"`ids` must be {count} whole numbers, one for each row; got {len(ids)}.")
+    if len(ids) > MOST_IDS:
+        raise ShapeError(f"`ids` must be at most {MOST_IDS} in a request; got {len(ids)}. Send several requests.")
 
 
 def read_version(value: str) -> int:
@@ -217,63 +279,58 @@ def read_version(value: str) -> int:
     return int(value)
 
 
-def kind_of(value: Any) -> str:
-    names = {type(None): "nothing", bool: "true or false", int: "a number", float: "a number", str: "a word"}
-    return names.get(type(value), "a list" if isinstance(value, list) else "an object")
+@cache
+def _decoder(kind: type[Read]) -> "msgspec.json.Decoder[Read]":
+    return msgspec.json.Decoder(kind)
 
 
-def _entries(name: str, value: Any, count: int) -> list[str | int] | None:
-    if value is None:
-        return None
-    is_listed = isinstance(value, list) and all(type(each) in (str, int) for each in value)
-    if not is_listed or len(value) != count:
-        got = f"{len(value)} entries" if is_listed else kind_of(value)
-        raise InvalidTypeError(f"`{name}` must be {count} words or numbers, one for each query; got {got}.")
-    return list(value)
+KINDS = {
+    "null": "nothing",
+    "bool": "true or false",
+    "int": "a number",
+    "float": "a number",
+    "str": "a word",
+    "array": "a list",
+    "object": "an object",
+}
 
 
-def _names(name: str, value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list) or len(value) > 100 or not all(isinstance(each, str) for each in value):
-        raise InvalidTypeError(f"`{name}` must be a list of at most 100 words; got {kind_of(value)}.")
-    return tuple(value)
+def _refusal(kind: type[Body], said: str) -> str:
+    """Sentence with the argument, the demand and the kind of value that came, from the words of msgspec."""
+    schema = schema_of(kind)
+    fields = schema["properties"]
+    if strange := re.fullmatch(r"Object contains unknown field `(.*)`", said, re.DOTALL):
+        return f"The body may have {sorted(fields)}; got {strange[1][:SHOWN]!r}."
+    came = re.search(r"got `(\w+)`|enum value ('.*')", said, re.DOTALL)
+    got = "a value out of range" if came is None else KINDS.get(came[1], str(came[2])[:SHOWN])
+    if missing := re.fullmatch(r"Object missing required field `(\w+)`", said):
+        name, place = missing[1], ""
+        got = "nothing"
+    elif at := re.search(r"\$\.(\w+)(\S*)`$", said):
+        name, place = at[1], f" at `{at[1]}{at[2]}`" if at[2] else ""
+    else:
+        first = next(iter([*schema.get("required", ()), *fields]))
+        return f'The body must be an object such as {{"{first}": ...}}; got {got}.'
+    return f"`{name}` must be {fields[name]['description']}; got {got}{place}."
 
 
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidTypeError(f"`{name}` must be true or false; got {kind_of(value)}.")
-    return value
-
-
-def _count(name: str, value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        got = value if isinstance(value, int) and abs(value) < 10**9 else kind_of(value)
-        raise InvalidValueError(f"`{name}` must be a whole number in 1..{most}; got {got}.")
-    return value
-
-
-def _policy(value: Any) -> Policy | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict) or not set(value) <= set(POLICY) or "accept_from" not in value:
-        raise InvalidTypeError(
-            f'`policy` must be such as {{"accept_from": 0.95}}, with {list(POLICY)}; got {kind_of(value)}.'
+def _ordered(
+    name: str, row: Mapping[str, float | None], names: Sequence[str] | None, known: frozenset[str]
+) -> list[float | None]:
+    """Put the numbers of a row into the order of the columns."""
+    if names is None:
+        raise InvalidTypeError(f"`{name}` must be lists of numbers: the columns of this collection have no names.")
+    if not known.issuperset(row):
+        strange = next(each for each in row if each not in known)
+        raise InvalidValueError(
+            f"`{name}` must name columns of the collection: {told([each[:SHOWN] for each in names])}; got "
+            f"{strange[:SHOWN]!r}."
         )
-    for name, each in value.items():
-        if type(each) not in (int, float) or not 0 <= each <= 1:  # a flag is no number here
-            raise InvalidValueError(f"`policy[{name!r}]` must lie between 0 and 1; got {kind_of(each)}.")
-    set_from = value.get("set_from")
-    return Policy(
-        float(value["accept_from"]),
-        float(value.get("unknown_from", 0.5)),
-        None if set_from is None else float(set_from),
-    )
+    return list(map(row.get, names))
 
 
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(max(min(value, LARGEST), -LARGEST)) if value == value else value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON; null stands for what was not observed")
+def _check_entries(name: str, entries: Sequence[object] | None, count: int) -> None:
+    if entries is not None and len(entries) != count:
+        raise InvalidTypeError(
+            f"`{name}` must be {count} words or numbers, one for each query; got {len(entries)} entries."
+        )

@@ -56,7 +56,7 @@ class Running:
         return found
 
     def raw(self, sent: bytes, seconds: float = 5.0) -> bytes:
-        """What comes back for these bytes."""
+        """Send these bytes; returns those that come back."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as made:
             made.sendall(sent)
             received = b""
@@ -68,7 +68,7 @@ class Running:
             return received
 
     def failures(self) -> list[str]:
-        """What the log says of defects."""
+        """Lines of the log about defects."""
         return [line for line in self.log.read_text("utf-8").splitlines() if '"failure"' in line]
 
     def end(self) -> int:

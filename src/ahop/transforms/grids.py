@@ -7,7 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.checks import as_matrix, as_numbers, check_count, same_kind
+from ahop._core.checks import check_count
+from ahop._core.inputs import as_matrix, same_kind
+from ahop._core.rows import as_numbers
 from ahop._core.typing import Array, Entries, NotTensor, RowsLike
 from ahop.errors import InvalidValueError, ShapeError
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._core.checks import as_matrix, same_kind
+from ahop._core.inputs import as_matrix, same_kind
 from ahop._core.missing import about_mean, filled, observed
 from ahop._core.tensors import of_unit_length
 from ahop._core.typing import Array, NotTensor, RowsLike

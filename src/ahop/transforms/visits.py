@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ahop._core.checks import as_matrix, check_rate, same_kind
+from ahop._core.checks import check_rate
 from ahop._core.frames import is_frame, like_frame
+from ahop._core.inputs import as_matrix, same_kind
 from ahop._core.labels import Label, as_labels
 from ahop._core.missing import filled, observed
 from ahop._core.typing import Entries, RowsLike

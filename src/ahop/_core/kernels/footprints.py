@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ahop._core.kernels import gpu
 from ahop._core.kernels.native import compiled, fits, threads_for
 from ahop._core.kernels.packing import Packed, packed, stored
 from ahop._core.kernels.plain import NUMBERS, footprint_scores_plain
@@ -17,8 +16,6 @@ def serves(patterns: Tensor, queries: Tensor) -> bool:
     """True if there is a kernel for this data on this machine. Graphs for ONNX run elsewhere, without it."""
     if torch.compiler.is_compiling() and torch.onnx.is_in_onnx_export():
         return False
-    if patterns.device.type == "cuda":
-        return fits(patterns, queries) and gpu.is_available()
     return fits(patterns, queries) and patterns.device.type == "cpu" and compiled() is not None
 
 
@@ -69,14 +66,6 @@ def _data_gradient(
     tensors = zip((gradient.contiguous(), *out), (3, 3, 4), strict=True)
     _call("data_gradient", patterns, queries, weights, bases, None, *(_grouped(each, axes) for each, axes in tensors))
     return out[0], out[1]
-
-
-for _name, _function in (
-    ("footprint_scores", gpu.scores),
-    ("footprint_weight_gradient", gpu.weight_gradient),
-    ("footprint_data_gradient", gpu.data_gradient),
-):
-    _LIBRARY.impl(_name, _function, "CUDA")  # type: ignore[no-untyped-call]
 
 
 def _scores_shape(patterns: Tensor, queries: Tensor, weights: Tensor, bases: Sequence[int]) -> Tensor:

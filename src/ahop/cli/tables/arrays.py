@@ -2,6 +2,8 @@
 
 import zlib
 from collections.abc import Iterable
+from io import BytesIO
+from math import prod
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
@@ -13,6 +15,7 @@ from ahop.cli.tables.columns import Column, Sheet
 from ahop.errors import FileFormatError
 
 NUMBERS, KINDS = "fiub", "fiubU"
+LONGEST_HEADER = 1024  # characters: a header says dtype and shape, and numpy evaluates it
 
 
 def read_npy(path: Path, keep: Iterable[str]) -> Sheet:
@@ -21,19 +24,17 @@ def read_npy(path: Path, keep: Iterable[str]) -> Sheet:
     except (ValueError, EOFError, SyntaxError) as error:
         raise FileFormatError(f"`{path}` is no array of numbers that numpy saved: {error}") from error
     if array.dtype.names is not None:
-        return _named({name: array[name] for name in array.dtype.names}, path)
+        return _make_sheet({name: array[name] for name in array.dtype.names}, path)
     return _sheet(path, array, {})
 
 
 def read_npz(path: Path, keep: Iterable[str]) -> Sheet:
     """One array with two axes; those with one axis, as long as it, are columns beside it."""
-    from ahop.datasets._npz import parse_npy
-
     try:
         with ZipFile(path) as archive:
             check_free_memory(2 * sum(each.file_size for each in archive.infolist()), f"`{path}`, unpacked,")
             found = {
-                each.filename.removesuffix(".npy"): parse_npy(archive.read(each), f"{path}: {each.filename}", KINDS)
+                each.filename.removesuffix(".npy"): _parse(archive.read(each), f"{path}: {each.filename}")
                 for each in archive.infolist()
             }
     except (BadZipFile, NotImplementedError, RuntimeError, zlib.error) as error:
@@ -41,13 +42,31 @@ def read_npz(path: Path, keep: Iterable[str]) -> Sheet:
     tables = [name for name, array in found.items() if array.ndim == 2]
     beside = {name: array for name, array in found.items() if array.ndim == 1}
     if not tables and beside:
-        return _named(beside, path)
+        return _make_sheet(beside, path)
     if len(tables) != 1:
         raise FileFormatError(
             f"`{path}` must hold one array with two axes, one row each; it has {', '.join(tables) or 'none'}. "
             "Save that one by itself: `numpy.save('rows.npy', array)`."
         )
     return _sheet(path, found[tables[0]], beside)
+
+
+def _parse(content: bytes, where: str) -> NDArray[np.generic]:
+    """Read one array of numbers or words."""
+    stream = BytesIO(content)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, fortran, dtype = read_header[version](stream, max_header_size=LONGEST_HEADER)
+    except (ValueError, KeyError, TypeError, SyntaxError, EOFError, RecursionError) as error:
+        raise FileFormatError(f"`{where}` is no array that numpy saved: {error}.") from error
+    start = stream.tell()
+    if dtype.kind not in KINDS or len(content) != start + prod(shape) * dtype.itemsize:
+        raise FileFormatError(
+            f"`{where}` must hold plain numbers that fill its shape; got {shape} of {dtype} in {len(content)} bytes."
+        )
+    flat: NDArray[np.generic] = np.frombuffer(content, dtype, offset=start)
+    return flat.reshape(shape, order="F" if fortran else "C").copy()
 
 
 def _sheet(path: Path, array: NDArray[np.generic], beside: dict[str, NDArray[np.generic]]) -> Sheet:
@@ -60,7 +79,7 @@ def _sheet(path: Path, array: NDArray[np.generic], beside: dict[str, NDArray[np.
     return Sheet(path, columns, len(array), has_names=False)
 
 
-def _named(arrays: dict[str, NDArray[np.generic]], path: Path) -> Sheet:
+def _make_sheet(arrays: dict[str, NDArray[np.generic]], path: Path) -> Sheet:
     rows = len(next(iter(arrays.values())))
     return Sheet(path, {name: _column(name, each, rows, path) for name, each in arrays.items()}, rows, has_names=True)
 

@@ -24,7 +24,7 @@ SHARED = "the other table has no such column"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What was asked for.
+    """Columns and rows that the options ask for.
 
     Attributes:
         id: the column that names the rows; decided if None.
@@ -48,10 +48,10 @@ class Wanted:
     ) -> "Wanted":
         """As the options have it: lists with commas, None for what was not given."""
         given = {role: name for role, name in roles.items() if name is not None}
-        return cls(id, given, _listed(columns), _listed(ignore))
+        return cls(id, given, _split_names(columns), _split_names(ignore))
 
     def aligned(self, columns: Sequence[str] | None, count: int) -> "Wanted":
-        """The same for rows that a memory of such patterns is asked."""
+        """Align rows that a memory of such patterns is asked."""
         return replace(self, known=columns, count=count)
 
 
@@ -76,7 +76,7 @@ def read_table(path: Path, wanted: Wanted, talk: Talk) -> Table:
 
 
 def choose(sheet: Sheet, wanted: Wanted) -> Table:
-    """What each column of a sheet is."""
+    """Choose the role of each column of a sheet."""
     roles = {role: (name, _entries(sheet, name, role)) for role, name in wanted.roles.items()}
     used = {name for name, _ in roles.values()}
     ignored: dict[str, str] = {}
@@ -94,7 +94,7 @@ def choose(sheet: Sheet, wanted: Wanted) -> Table:
 
 
 def narrowed(table: Table, others: Sequence[Sheet]) -> Table:
-    """The same table without the columns of numbers that no other sheet has."""
+    """Drop the columns of numbers that no other sheet has."""
     if table.columns is None or not others or not all(sheet.has_names for sheet in others):
         return table
     shared = {name for sheet in others for name in sheet.columns}
@@ -129,7 +129,7 @@ def _id_column(sheet: Sheet, wanted: Wanted, used: set[str], ignored: dict[str, 
 
 
 def _is_taken(column: Column, sheet: Sheet, wanted: Wanted, ignored: dict[str, str]) -> bool:
-    """Whether a column is one of the numbers; else why not is written down."""
+    """True if a column holds numbers to use; otherwise the reason is noted."""
     name, why = column.name, None
     is_asked = any(fnmatchcase(name, each) for each in wanted.columns)
     if any(fnmatchcase(name, each) for each in wanted.ignore):
@@ -208,11 +208,11 @@ def _entries(sheet: Sheet, name: str, role: str) -> list[str]:
 
 
 def _is_place(column: Column, sheet: Sheet) -> bool:
-    """Whether the column is one of an array's, which are but counted."""
+    """True for a column of an array, which has a number for a name."""
     return not sheet.has_names and column.name.isdigit()
 
 
-def _listed(names: str | None) -> tuple[str, ...]:
+def _split_names(names: str | None) -> tuple[str, ...]:
     return () if names is None else tuple(each.strip() for each in names.split(",") if each.strip())
 
 

@@ -43,7 +43,7 @@ def read_delimited(path: Path, keep: Iterable[str]) -> Sheet:
 
 
 def _delimiter(line: str) -> str:
-    """Of the header: the one that it has most of."""
+    """Delimiter: the one that occurs most often in the header."""
     return max(DELIMITERS, key=lambda each: (line.count(each), -DELIMITERS.index(each)))
 
 

@@ -45,7 +45,7 @@ class Table:
 
     @property
     def names(self) -> list[Name]:
-        """What the rows are called, or their numbers."""
+        """Labels of the rows, or their numbers."""
         return list(range(len(self))) if self.ids is None else self.ids
 
     def role(self, name: str) -> list[str] | None:
@@ -53,7 +53,7 @@ class Table:
         return self.roles[name][1] if name in self.roles else None
 
     def sentence(self) -> str:
-        """What was decided about the columns."""
+        """Sentence on the roles of the columns."""
         parts = [f"{self.path.name}: {len(self)} rows, {self._numbers()}"]
         if self.id_column is not None:
             named = repr(self.id_column) if self.id_column else "the column without a name"

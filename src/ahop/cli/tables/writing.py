@@ -30,7 +30,7 @@ def check_output(path: Path, force: bool, endings: Sequence[str] = ()) -> None:
 
 
 def check_table(path: Path, force: bool) -> None:
-    """The same for a table."""
+    """Check a path for a table."""
     check_output(path, force, tuple(WRITERS))
     if path.suffix.lower() in (".parquet", ".feather", ".arrow"):
         arrow_files()

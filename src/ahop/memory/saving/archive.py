@@ -68,7 +68,7 @@ def read_archive(
 def archive_from_bytes(
     content: bytes, where: str, dtypes: Sequence[torch.dtype] | None = FLOATS
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The same from bytes; `where` names them in errors. `TEXTS` are for their readers to check."""
+    """Read an archive from bytes; `where` names them in errors. `TEXTS` are for their readers to check."""
     try:
         tensors = tensors_from_bytes(content)
     except (SafetensorError, KeyError, ValueError, RuntimeError, OverflowError) as error:

@@ -11,7 +11,7 @@ from ahop.nn.compat._hopfield import Hopfield, Inputs, activation_of
 
 
 class _Block(nn.Module):
-    """What both end with: a hidden layer, added to what came in, the sum normalized."""
+    """Last part of both blocks: a hidden layer with a residual connection, then a norm."""
 
     def __init__(self, size: int, dim_feedforward: int, dropout: float, activation: str) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class HopfieldEncoderLayer(_Block):
 
 @final
 class HopfieldDecoderLayer(_Block):
-    """The same with an association across, to `memory`, between the two. Both associations are copied."""
+    """Encoder layer with an association across, to `memory`, between the two. Both associations are copied."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What hopfield-layers calls its association core: projections under its names of parameters, and our association."""
+"""Association core of hopfield-layers: projections under its names of parameters, and our association."""
 
 from collections.abc import Callable
 from typing import Any
@@ -130,7 +130,7 @@ class HopfieldCore(nn.Module):
         self.out_proj = None if self.disable_out_projection else nn.Linear(read, self.out_dim or 0, bias)
 
     def _widths(self) -> tuple[int, int]:
-        """Of all heads together: where patterns are compared, and what is read."""
+        """Sizes, over all heads, of the space where patterns are compared and of the values."""
         return self.num_heads * (self.head_dim or 0), self.num_heads * (self.pattern_dim or 0)
 
     def reset_parameters(self) -> None:
@@ -149,28 +149,28 @@ class HopfieldCore(nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None = None, pairs: Tensor | None = None
     ) -> Tensor:
-        heads, masks = self._prepared(query, key, value, padding, pairs)
-        return self._joined(self.association.attend(*heads, *masks))
+        heads, masks = self._prepare(query, key, value, padding, pairs)
+        return self._join(self.association.attend(*heads, *masks))
 
     def associate(
         self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None = None, pairs: Tensor | None = None
     ) -> Associated:
-        heads, masks = self._prepared(query, key, value, padding, pairs)
+        heads, masks = self._prepare(query, key, value, padding, pairs)
         return self.association.associate(*heads, *masks)
 
-    def _joined(self, retrieved: Tensor) -> Tensor:
+    def _join(self, retrieved: Tensor) -> Tensor:
         joined = retrieved.transpose(1, 2).flatten(2)
         return joined if self.out_proj is None else self.out_proj(joined)
 
-    def _prepared(
+    def _prepare(
         self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, pairs: Tensor | None
     ) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor | None, Tensor | None]]:
         batch, count = key.shape[:2]
-        asked, stored, read = self._projected(query, key, value)
+        asked, stored, read = self._project(query, key, value)
         mask = present_of(padding, batch, count)
         allowed, prior = pairs_of(pairs, (batch, self.num_heads, query.shape[1], count))
         if self.normalize_pattern:
-            asked, stored = self._normalized(asked), self._normalized(stored)
+            asked, stored = self._normalize(asked), self._normalize(stored)
         if self.bias_k is not None and self.bias_v is not None:
             stored = torch.cat([stored, self._split(self.bias_k).expand(batch, -1, -1, -1)], dim=-2)
             read = torch.cat([read, self._split(self.bias_v).expand(batch, -1, -1, -1)], dim=-2)
@@ -183,7 +183,7 @@ class HopfieldCore(nn.Module):
         both = [each for each in (mask, allowed) if each is not None]
         return (asked, stored, read), ((both[0] & both[-1]) if both else None, prior)
 
-    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         (query_weight, query_bias), (key_weight, key_bias), (value_weight, value_bias) = self._projections()
         asked = self._heads(query, query_weight, query_bias)
         stored = self._heads(key, key_weight, key_bias)
@@ -213,7 +213,7 @@ class HopfieldCore(nn.Module):
     def _split(self, projected: Tensor) -> Tensor:
         return projected.view(*projected.shape[:-1], self.num_heads, -1).transpose(-3, -2)
 
-    def _normalized(self, heads: Tensor) -> Tensor:
+    def _normalize(self, heads: Tensor) -> Tensor:
         return layer_norm(heads, heads.shape[-1:], self.p_norm_weight, self.p_norm_bias, self.normalize_pattern_eps)
 
     def check(self, query: Tensor, key: Tensor, value: Tensor) -> None:

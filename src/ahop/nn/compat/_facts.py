@@ -1,4 +1,4 @@
-"""What can be read off every layer of hopfield-layers."""
+"""Properties of every layer of hopfield-layers."""
 
 from abc import abstractmethod
 
@@ -13,7 +13,7 @@ class Facts(nn.Module):
     @property
     @abstractmethod
     def _source(self) -> "Facts":
-        """Whose facts these are: those of the `Hopfield` inside, or its own."""
+        """The layer that has these properties: the `Hopfield` inside, or itself."""
 
     association_core: HopfieldCore
     norm_stored_pattern: nn.LayerNorm | None

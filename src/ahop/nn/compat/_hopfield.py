@@ -164,7 +164,7 @@ class Hopfield(Facts):
         stored_pattern_padding_mask: Tensor | None = None,
         association_mask: Tensor | None = None,
     ) -> Tensor:
-        tensors, is_single = self._prepared(input)
+        tensors, is_single = self._prepare(input)
         answers: Tensor = self.association_core(*tensors, stored_pattern_padding_mask, association_mask)
         answers = self.association_activation(answers)
         if is_single:
@@ -178,7 +178,7 @@ class Hopfield(Facts):
         association_mask: Tensor | None = None,
     ) -> Tensor:
         """(batch, heads, queries, patterns)."""
-        return self._associated(input, stored_pattern_padding_mask, association_mask).weights
+        return self._associate(input, stored_pattern_padding_mask, association_mask).weights
 
     def get_projected_pattern_matrix(
         self,
@@ -187,15 +187,15 @@ class Hopfield(Facts):
         association_mask: Tensor | None = None,
     ) -> Tensor:
         """(batch, heads, patterns, pattern size)."""
-        return self._associated(input, stored_pattern_padding_mask, association_mask).values
+        return self._associate(input, stored_pattern_padding_mask, association_mask).values
 
     @torch.no_grad()
-    def _associated(self, data: Inputs, padding: Tensor | None, pairs: Tensor | None) -> Associated:
-        tensors, _ = self._prepared(data)
+    def _associate(self, data: Inputs, padding: Tensor | None, pairs: Tensor | None) -> Associated:
+        tensors, _ = self._prepare(data)
         state, stored, read = tensors
         return self.association_core.associate(state, stored, read, padding, pairs)
 
-    def _prepared(self, data: Inputs) -> tuple[list[Tensor], bool]:
+    def _prepare(self, data: Inputs) -> tuple[list[Tensor], bool]:
         """State, stored pattern and projection, normalized, batch first; and whether there was none."""
         given = [data] * 3 if isinstance(data, Tensor) else list(data)
         if len(given) != 3:

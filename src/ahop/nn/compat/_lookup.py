@@ -1,19 +1,15 @@
 """`HopfieldLayer` of hopfield-layers."""
 
-from collections.abc import Sequence
 from typing import final
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from ahop._core.checks import check_count
-from ahop.modulations.base import Modulation
 from ahop.nn.compat._core import STD
 from ahop.nn.compat._hopfield import Hopfield, Numbers
-from ahop.nn.compat._owning import Owning, expanded
-from ahop.separations.base import Separation
-from ahop.similarities.base import Similarity
+from ahop.nn.compat._owning import Owning, Settings, expanded
 
 
 @final
@@ -25,6 +21,7 @@ class HopfieldLayer(Owning[Tensor]):
         lookup_targets_as_trainable: whether that table is learned.
         quantity: how many stored patterns.
         trainable: whether they are learned.
+        settings: all others of `Hopfield`, by name.
     """
 
     def __init__(
@@ -39,74 +36,28 @@ class HopfieldLayer(Owning[Tensor]):
         update_steps_eps: Numbers = 1e-4,
         lookup_weights_as_separated: bool = False,
         lookup_targets_as_trainable: bool = True,
-        normalize_stored_pattern: bool = True,
-        normalize_stored_pattern_affine: bool = True,
-        normalize_state_pattern: bool = True,
-        normalize_state_pattern_affine: bool = True,
-        normalize_pattern_projection: bool = True,
-        normalize_pattern_projection_affine: bool = True,
-        normalize_hopfield_space: bool = False,
-        normalize_hopfield_space_affine: bool = False,
-        stored_pattern_as_static: bool = False,
-        state_pattern_as_static: bool = False,
-        pattern_projection_as_static: bool = False,
-        pattern_projection_as_connected: bool = False,
-        stored_pattern_size: int | None = None,
-        pattern_projection_size: int | None = None,
-        batch_first: bool = True,
-        association_activation: str | None = None,
-        dropout: float = 0.0,
-        input_bias: bool = True,
-        concat_bias_pattern: bool = False,
-        add_zero_association: bool = False,
-        disable_out_projection: bool = False,
+        *,
         quantity: int = 1,
         trainable: bool = True,
-        *,
-        similarity: str | Similarity | Sequence[Similarity] = "dot",
-        separation: str | Separation = "softmax",
-        modulation: str | Modulation | None = None,
+        **settings: Unpack[Settings],
     ) -> None:
         super().__init__()
         self.hopfield = Hopfield(
-            input_size=input_size,
-            hidden_size=hidden_size,
-            output_size=output_size,
-            pattern_size=pattern_size,
-            num_heads=num_heads,
-            scaling=scaling,
-            update_steps_max=update_steps_max,
-            update_steps_eps=update_steps_eps,
-            normalize_stored_pattern=normalize_stored_pattern,
-            normalize_stored_pattern_affine=normalize_stored_pattern_affine,
-            normalize_state_pattern=normalize_state_pattern,
-            normalize_state_pattern_affine=normalize_state_pattern_affine,
-            normalize_pattern_projection=normalize_pattern_projection,
-            normalize_pattern_projection_affine=normalize_pattern_projection_affine,
-            normalize_hopfield_space=normalize_hopfield_space,
-            normalize_hopfield_space_affine=normalize_hopfield_space_affine,
-            stored_pattern_as_static=stored_pattern_as_static,
-            state_pattern_as_static=state_pattern_as_static,
-            pattern_projection_as_static=pattern_projection_as_static,
-            pattern_projection_as_connected=pattern_projection_as_connected,
-            stored_pattern_size=stored_pattern_size,
-            pattern_projection_size=pattern_projection_size,
-            batch_first=batch_first,
-            association_activation=association_activation,
-            dropout=dropout,
-            input_bias=input_bias,
-            concat_bias_pattern=concat_bias_pattern,
-            add_zero_association=add_zero_association,
-            disable_out_projection=disable_out_projection,
-            similarity=similarity,
-            separation=separation,
-            modulation=modulation,
+            input_size,
+            hidden_size,
+            output_size,
+            pattern_size,
+            num_heads,
+            scaling,
+            update_steps_max,
+            update_steps_eps,
+            **settings,
         )
         self._quantity = check_count("quantity", quantity)
-        shape = (1, quantity) if batch_first else (quantity, 1)
-        size = self.hopfield.hidden_size if stored_pattern_as_static else self.hopfield.stored_pattern_dim
+        shape = (1, quantity) if self.batch_first else (quantity, 1)
+        size = self.hopfield.hidden_size if self.stored_pattern_as_static else self.hopfield.stored_pattern_dim
         self.lookup_weights = nn.Parameter(torch.empty(*shape, size or input_size), requires_grad=trainable)
-        read = self.lookup_weights.shape[2] if pattern_projection_size is None else pattern_projection_size
+        read = settings.get("pattern_projection_size") or self.lookup_weights.shape[2]
         self.target_weights = (
             nn.Parameter(torch.empty(*shape, read), requires_grad=lookup_targets_as_trainable)
             if lookup_weights_as_separated
@@ -126,11 +77,11 @@ class HopfieldLayer(Owning[Tensor]):
         stored_pattern_padding_mask: Tensor | None = None,
         association_mask: Tensor | None = None,
     ) -> Tensor:
-        answers: Tensor = self.hopfield(self._prepared(input), stored_pattern_padding_mask, association_mask)
+        answers: Tensor = self.hopfield(self._prepare(input), stored_pattern_padding_mask, association_mask)
         return answers
 
     @override
-    def _prepared(self, data: Tensor) -> list[Tensor]:
+    def _prepare(self, data: Tensor) -> list[Tensor]:
         stored = expanded(self.lookup_weights, data, self.batch_first)
         if self.target_weights is None:
             return [stored, data, stored]

@@ -25,7 +25,7 @@ def present_of(padding: Tensor | None, batch: int, count: int) -> Tensor | None:
 
 
 def pairs_of(mask: Tensor | None, shape: tuple[int, int, int, int]) -> tuple[Tensor | None, Tensor | None]:
-    """What is allowed, and what is added to the scores: both broadcast over (batch, heads, queries, patterns)."""
+    """Flags of allowed pairs, and a bias of the scores: both broadcast over (batch, heads, queries, patterns)."""
     if mask is None:
         return None, None
     batch, heads, queries, patterns = shape

@@ -9,8 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.checks import as_group_names, as_queries, check_count, check_rate
+from ahop._core.checks import as_group_names, check_count, check_rate
 from ahop._core.frames import index_of
+from ahop._core.inputs import as_queries
 from ahop._core.labels import as_labels
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError

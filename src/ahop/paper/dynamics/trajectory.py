@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ahop._core.checks import as_queries, check_count, check_not_negative
+from ahop._core.checks import check_count, check_not_negative
+from ahop._core.inputs import as_queries
 from ahop._core.missing import filled
 from ahop._core.typing import Array, Origins, Queries
 from ahop.errors import InvalidTypeError, ShapeError

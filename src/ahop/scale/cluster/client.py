@@ -15,7 +15,8 @@ from ahop._core.checks import as_group_names
 from ahop._core.json import parse_json
 from ahop._core.typing import Queries
 from ahop.errors import FileFormatError, InvalidValueError, UnavailableError
-from ahop.memory.recall import BaseRecaller, Recall, joined
+from ahop.memory.recall import Recall, joined
+from ahop.memory.recaller import BaseRecaller
 
 # What a service takes: queries of a request, answers to each, and numbers of patterns in one answer.
 MOST_QUERIES, MOST_ANSWERS, MOST_NUMBERS = 1024, 1000, 2**20

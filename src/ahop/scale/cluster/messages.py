@@ -52,7 +52,7 @@ class ShardResult:
         return cls({name: value.numpy() for name, value in named.items()}, ranked.rows)
 
     def ranked(self) -> Ranked:
-        """The same with tensors of their own: arrays that came over a wire may be read-only."""
+        """Copy into tensors of their own: arrays that came over a wire may be read-only."""
         found = {name: torch.from_numpy(np.array(value)) for name, value in self.arrays.items()}
         names = [f"evidence.{each.name}" for each in fields(Evidence)]
         evidence = Evidence(*(found.pop(name) for name in names)) if names[0] in found else None

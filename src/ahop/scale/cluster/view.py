@@ -13,7 +13,8 @@ from typing_extensions import override
 from ahop._core.checks import as_group_names
 from ahop._core.missing import holds_nan
 from ahop._core.typing import Queries
-from ahop.memory.recall import BaseRecaller, Recall, joined
+from ahop.memory.recall import Recall, joined
+from ahop.memory.recaller import BaseRecaller
 from ahop.scale.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
 from ahop.scale.stores.filters import as_filter
 from ahop.scale.stores.recovery import open_table
@@ -68,7 +69,7 @@ class View:
         return joined(parts) if parts else self._nothing(queries, k)
 
     def _with_worst(self, ask: Ask, messages: list[Message], where: str | None) -> list[Message]:
-        """The same with the worst scores of all shards, which are asked for these first."""
+        """Fix the worst scores of all shards, which are asked for these first."""
         asking = (replace(each, asks_worst=True) for each in messages)
         found = list(ask(asking, 1, where))
         if found:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._core.checks import flags_of
+from ahop._core.inputs import flags_of
 from ahop._core.typing import Array
 from ahop.errors import InvalidValueError, ShapeError
 

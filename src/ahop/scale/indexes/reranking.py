@@ -12,19 +12,22 @@ from torch.nn.functional import pad
 from typing_extensions import override
 
 from ahop._core.blocks import blocks
-from ahop._core.checks import as_queries, as_query, as_rows, check_count, check_kind
+from ahop._core.checks import check_count, check_kind
 from ahop._core.derived import have_gaps
 from ahop._core.free_memory import check_free_memory
 from ahop._core.html import facts
+from ahop._core.inputs import as_queries, as_query, as_rows
 from ahop._core.overlap import shared_dimensions
 from ahop._core.tensors import best_first, lowest
 from ahop._core.typing import Entries, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
-from ahop.memory.explanation import Compared, Explanation, explain
+from ahop.memory.explain import Compared, explain
+from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.paired import paired_scores
 from ahop.memory.ranking import Ranked, Ranking, gathered
-from ahop.memory.recall import BaseRecaller, Recall, answers_of
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import BaseRecaller, answers_of
 from ahop.memory.scoring import with_prior
 from ahop.memory.unknown import Evidence
 from ahop.scale.indexes.engines.base import Engine, Found

@@ -6,7 +6,8 @@ from functools import singledispatch
 import torch
 from torch import Generator, Tensor
 
-from ahop._core.checks import as_patterns, as_queries, check_count, check_kind, check_positive
+from ahop._core.checks import check_count, check_kind, check_positive
+from ahop._core.inputs import as_patterns, as_queries
 from ahop._core.missing import holds_nan, midpoints, quantiles
 from ahop._core.missingness import Missingness
 from ahop._core.tensors import all_finite, lowest

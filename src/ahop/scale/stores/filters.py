@@ -74,7 +74,7 @@ def _literal(name: str, value: Any, kind: Any) -> str | None:
 
 
 def _as_float(value: int | float) -> float | None:
-    """The same number; None if there is no such float."""
+    """Convert to a float; None if there is no such float."""
     try:
         return float(value) if isnan(value) or float(value) == value else None
     except OverflowError:

@@ -101,7 +101,7 @@ def files_of_version(folder: Path, table: Any) -> Iterator[Path]:
 
 
 def verify_fragments(folder: Path, fragments: Iterable[Any]) -> None:
-    """The same for some parts of a table."""
+    """Verify some parts of a table."""
     verify(folder, _files_of(folder, fragments))
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ahop._core import optional
-from ahop._core.checks import as_queries
+from ahop._core.inputs import as_queries
 from ahop._core.tensors import distinct
 from ahop._core.typing import Array, Patterns, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnavailableError

@@ -10,15 +10,18 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._core.checks import as_query, check_count
+from ahop._core.checks import check_count
 from ahop._core.free_memory import check_free_memory
 from ahop._core.html import facts
+from ahop._core.inputs import as_query
 from ahop._core.typing import Array, Entries, Queries, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
-from ahop.memory.explanation import Compared, Explanation, explain, is_unknown
+from ahop.memory.explain import Compared, explain, is_unknown
+from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
-from ahop.memory.recall import BaseRecaller, Recall
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import BaseRecaller
 from ahop.scale.stores.changes import add_rows, compact, remove_rows, replace_model, restore, upsert_rows
 from ahop.scale.stores.filters import as_filter
 from ahop.scale.stores.integrity import verify_version

@@ -12,7 +12,8 @@ from ahop._core.missing import holds_nan
 from ahop._core.typing import Queries
 from ahop.memory.model import Model
 from ahop.memory.ranking import Ranked, Ranking, gathered
-from ahop.memory.recall import Recall, answers_of, joined
+from ahop.memory.recall import Recall, joined
+from ahop.memory.recaller import answers_of
 from ahop.memory.scoring import worst_among
 from ahop.scale.stores.rows import Rows
 from ahop.similarities.base import Similarity

@@ -1,4 +1,4 @@
-"""What runs behind the HTTP proxy of Ray Serve: the gate, the limits and the words of the service, before shards."""
+"""Ingress behind the HTTP proxy of Ray Serve: the gate, the limits and the words of the service, before shards."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -18,17 +18,16 @@ from ahop.scale.cluster.spec import ShardSpec
 from ahop.scale.cluster.view import View
 from ahop.scale.stores.store import open_store
 from ahop.service.http.answers import RefusedError, json_response
-from ahop.service.http.body import read_body
+from ahop.service.http.body import receive_body
 from ahop.service.http.gate import Gate, Held, told_of
 from ahop.service.http.metrics import Metrics
 from ahop.service.http.traces import tracer_of_environment
 from ahop.service.keys import Key
 from ahop.service.options import Options
-from ahop.service.request import RecallRequest, read_json, recall_request
+from ahop.service.request import ClusterBody, RecallRequest, read_body, recall_request
 
 # Requests that one process works on at a time.
 AT_A_TIME = 16
-FIELDS = ("queries", "k", "where", "groups", "patterns")
 ROUTES = {"/recall": "POST", "/health": "GET"}
 
 
@@ -84,11 +83,13 @@ class RecallDeployment:
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} takes {allowed}.", Allow=allowed)
         if path == "/health":
             return self._facts()
-        body = await read_body(request, self._options.limits, self._held)
+        body = await receive_body(request, self._options.limits, self._held)
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._recall, body)
 
     def _recall(self, body: bytes) -> dict[str, Any]:
-        asked = recall_request(read_json(body, FIELDS), self._view.dimensions, self._options.limits)
+        asked = recall_request(
+            read_body(ClusterBody, body), self._view.dimensions, self._options.limits, self._view.columns
+        )
         check_numbers(asked)
         found = self._view.recalled(self._router.answers, asked.queries, asked.k, asked.where, asked.groups)
         words = {"indices": found.indices.tolist(), "posterior": found.posterior.tolist()}

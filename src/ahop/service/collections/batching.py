@@ -100,7 +100,7 @@ class Job:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What jobs that are answered together have in common."""
+        """Key that jobs which are answered together have in common."""
         is_alone = self.same is not None
         k = self.snapshot.uses_index(self.k) if self.snapshot.memory.model.weighs_by_mass else self.k
         return id(self.snapshot), self.name, self.groups is None, self.patterns, k, id(self) if is_alone else None

@@ -1,4 +1,4 @@
-"""What a service answers from: a file of a memory, or a store."""
+"""Collections that a service answers from: a file of a memory, or a store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class ModelVersion:
 
 
 class Source(Protocol):
-    """Where the state of a collection is kept."""
+    """Place that keeps the state of a collection."""
 
     kind: str
 
@@ -76,7 +76,7 @@ class Source(Protocol):
         """Tidy up, if that is worth it; whether it was."""
 
     def facts(self) -> dict[str, float]:
-        """What is measured of the place."""
+        """Measurements of the place."""
 
 
 def _in_use(number: int) -> bytes:
@@ -260,7 +260,7 @@ class StoreSource:
         return {"fragments": float(len(self._store.fragments())), "tombstones": float(self._store.tombstones())}
 
     def _is_next(self, before: int, old: Snapshot) -> bool:
-        """Whether our own change is all that is new."""
+        """True if our own change is all that is new."""
         return before == old.version and self._store.version == before + 1
 
     def _read(self) -> Snapshot:
@@ -308,7 +308,7 @@ class Collection:
         self.exact_cost = self.cost if found is None else Cost.of(self.snapshot, found.candidates)
 
     def cost_of(self, snapshot: Snapshot, k: int, same: Sequence[object] | None) -> Cost:
-        """What such a question takes, through the index or not."""
+        """Cost of such a question, through the index or not."""
         return self.cost if snapshot.uses_index(k, same) else self.exact_cost
 
     def add(self, patterns: Tensor, ids: list[int] | None, metadata: Any) -> tuple[Snapshot, list[int]]:
@@ -367,12 +367,14 @@ def created(folder: Path) -> dict[str, Path]:
     return {path.name.removesuffix(ENDING): path for path in sorted(folder.glob(f"*{ENDING}"))}
 
 
-def create(folder: Path, name: str, patterns: Tensor, metadata: Any) -> Collection:
+def create(folder: Path, name: str, patterns: Tensor, names: Sequence[str] | None, metadata: Any) -> Collection:
     """A new store, whose model is the Euclidean distance until something is learned."""
     path = folder / f"{name}{ENDING}"
     if path.exists():
         raise ConflictError(f"There is a collection {name!r} already. Choose another name, or add patterns to it.")
-    create_store(path, AssociativeMemory(patterns, EuclideanSimilarity()), metadata=metadata or None)
+    memory = AssociativeMemory(patterns, EuclideanSimilarity())
+    memory.columns = None if names is None else tuple(names)
+    create_store(path, memory, metadata=metadata or None)
     return Collection(name, path)
 
 

@@ -1,4 +1,4 @@
-"""What is known of each row, in memory, for filters."""
+"""Columns of all rows, in memory, for filters."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class Column:
         self.longest = longest(values)
 
     def allowed(self, wanted: object) -> NDArray[np.bool_]:
-        """Which rows have one of these values."""
+        """Mask of the rows that have one of these values."""
         several = wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
         passes = np.zeros(len(self._code_of) + 1, dtype=bool)
         for each in several:

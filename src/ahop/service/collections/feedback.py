@@ -1,4 +1,4 @@
-"""What people say about answers: pairs of a query and the row that it came from; and answers to look at."""
+"""Feedback: pairs of a query and the row that it came from; and answers for people to review."""
 
 import json
 import logging
@@ -10,16 +10,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias, final
 
+import msgspec
 import torch
 from torch import Tensor
 
 from ahop._core.files import digest, flush, make_folder, replacing
-from ahop._core.json import parse_json
-from ahop.errors import AhopError
 from ahop.memory.recall import Recall
 from ahop.service.logs import log
 from ahop.service.options import Limits, Options
-from ahop.service.request import read_rows
 
 FILE = "pairs.jsonl"
 
@@ -27,6 +25,19 @@ FILE = "pairs.jsonl"
 # were written before there were digests have none.
 Pair: TypeAlias = tuple[list[float | None], int, str | None, str | None]
 FIELDS = ("query", "id", "group", "pattern")
+
+
+class Line(msgspec.Struct):
+    """Pair as its line in the file has it."""
+
+    query: list[float | None]
+    id: int
+    group: str | None
+    checksum: str
+    pattern: str | None = None
+
+
+READER = msgspec.json.Decoder(Line)
 
 
 @final
@@ -94,12 +105,12 @@ class Feedback:
     def _pair(self, line: str) -> Pair | None:
         """None if the line was cut off or damaged, or is of another collection."""
         try:
-            found = parse_json(line)
-            pair = found["query"], found["id"], found["group"], found.get("pattern")
-            read_rows("query", [found["query"]], self._dimensions, 1)
-        except (ValueError, KeyError, TypeError, AhopError):
+            found = READER.decode(line)
+        except ValueError:
             return None
-        return pair if _line(pair).rstrip() == line.rstrip() else None
+        pair = found.query, found.id, found.group, found.pattern
+        is_whole = len(found.query) == self._dimensions and _line(pair).rstrip() == line.rstrip()
+        return pair if is_whole else None
 
 
 def _line(pair: Pair) -> str:
@@ -134,8 +145,6 @@ class Review:
 
     def look(self, request: str, version: int, queries: Tensor, ids: list[list[int]], found: Recall[Tensor]) -> None:
         """Keep what is not sure enough, or likely unknown."""
-        if not self.is_on:
-            return
         confidence = torch.as_tensor(found.confidence)
         for row in (confidence < self._below).nonzero().squeeze(-1).tolist():
             kept = {

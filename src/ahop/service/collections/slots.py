@@ -35,7 +35,7 @@ class Slots:
 
 
 def _own_folder() -> Path:
-    """Of this user alone: others could keep the slots taken."""
+    """Folder of this user alone: others could keep the slots taken."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"ahop-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -13,7 +13,8 @@ from torch import Tensor
 from ahop._core.files import digest
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
-from ahop.memory.recall import Recall, answers_of
+from ahop.memory.recall import Recall
+from ahop.memory.recaller import answers_of
 from ahop.memory.state import State
 from ahop.scale.indexes.reranking import Index
 from ahop.service.collections.columns import Columns, longest
@@ -66,6 +67,11 @@ class Snapshot:
     @property
     def dimensions(self) -> int:
         return int(self.memory.patterns.shape[1])
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns, if the patterns have any."""
+        return self.memory.columns
 
     def rows(
         self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None

@@ -41,15 +41,15 @@ class Watched:
 
     @property
     def is_looking(self) -> bool:
-        """Whether a report is being made."""
+        """True while a report is being made."""
         return self._looking.locked()
 
     def is_due(self) -> bool:
-        """Whether there are enough new ones to look again."""
+        """True if there are enough new queries to look again."""
         return self._new >= LEAST
 
     def report(self, snapshot: Snapshot) -> WatchReport | None:
-        """What they show; None while there are too few. Groups that the model does not know count among all."""
+        """Watch the kept queries; None while there are too few. Groups that the model does not know count among all."""
         with self._looking:
             return self._report(snapshot)
 

@@ -1,6 +1,7 @@
-"""What is sent back: one shape for answers, one for errors."""
+"""Responses: one shape for answers, one for errors."""
 
 import json
+from collections.abc import Mapping
 from http import HTTPStatus
 from math import isfinite
 from typing import Any
@@ -22,7 +23,7 @@ from ahop.operate.linking.edges import Edges
 from ahop.operate.linking.link import links_of, share_unmatched
 from ahop.service.collections.batching import BusyError
 from ahop.service.collections.snapshot import Snapshot
-from ahop.service.request import LinkSettings, RecallRequest, TooLargeError
+from ahop.service.request import LinkBody, RecallRequest, TooLargeError
 
 # Bars of an explanation.
 BARS = 8
@@ -33,26 +34,37 @@ class RefusedError(Exception):
 
     Args:
         words: what is wrong.
-        mend: what to do about it.
+        hint: what to do about it.
     """
 
-    def __init__(self, status: int, words: str, mend: str | None = None, **headers: str) -> None:
+    def __init__(self, status: int, words: str, hint: str | None = None, **headers: str) -> None:
         super().__init__(words)
-        self.status, self.mend = int(status), mend
+        self.status, self.hint = int(status), hint
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
     def response(self) -> Response:
-        words = {"error": str(self)} | ({} if self.mend is None else {"mend": self.mend})
+        words = {"error": str(self)} | ({} if self.hint is None else {"hint": self.hint})
         return json_response(words, self.status, self.headers)
 
 
-def json_response(words: Any, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:
-    """JSON in ASCII, so that no text can fail to be sent; NaN must be null by now."""
-    return Response(json.dumps(words, allow_nan=False), int(status), headers, "application/json")
+def json_response(
+    words: dict[str, Any],
+    status: int = HTTPStatus.OK,
+    headers: dict[str, str] | None = None,
+    numbers: Mapping[str, Tensor] | None = None,
+) -> Response:
+    """JSON in ASCII, so that no text can fail to be sent; NaN must be null by now.
+
+    Args:
+        numbers: further fields, in which NaN becomes null.
+    """
+    more = "".join(f', "{name}": {_text(each)}' for name, each in (numbers or {}).items())
+    content = json.dumps(words, allow_nan=False)[:-1] + more + "}"
+    return Response(content, int(status), headers, "application/json")
 
 
 def refused(error: BaseException) -> RefusedError:
-    """How an error of ours is told."""
+    """Response to an error of ahop."""
     if isinstance(error, RefusedError):
         return error
     if isinstance(error, BusyError):
@@ -72,50 +84,47 @@ def refused(error: BaseException) -> RefusedError:
     return RefusedError(HTTPStatus.BAD_REQUEST, str(error))
 
 
-def recall_words(
-    request: RecallRequest, snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None
-) -> dict[str, Any]:
-    """What a recall answers."""
+def recall_response(request: RecallRequest, snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None) -> Response:
+    """Answer of a recall."""
     available = len(snapshot) if rows is None else len(rows)
     found = cut(found, slice(None), min(request.k, available))
     indices = found.indices
-    words: dict[str, Any] = {"ids": numbers_of(snapshot, indices), "posterior": _rounded(found.posterior)}
+    words: dict[str, Any] = {"ids": numbers_of(snapshot, indices)}
+    numbers = {"posterior": found.posterior}
     if found.labels is not None:
         words["labels"] = found.labels.tolist()
     if found.unknown is not None:
-        words["unknown"] = _rounded(found.unknown)
-    for name in request.columns:
+        numbers["unknown"] = found.unknown
+    for name in request.columns or ():
         values = snapshot.metadata.columns[name].values
         words.setdefault("columns", {})[name] = [
             [None if row < 0 else values[row] for row in some] for some in indices.tolist()
         ]
     if request.patterns:
-        words["patterns"] = _with_null(found.patterns)
-    if request.policy is not None:
-        made = found.decide(request.policy)
+        numbers["patterns"] = found.patterns
+    if (policy := request.thresholds()) is not None:
+        made = found.decide(policy)
         words["actions"], words["confidence"] = made.actions.tolist(), made.confidence.tolist()
         if made.sets is not None:
             words["sets"] = [list(each) for each in made.sets]
     if request.explain:
         words["explanations"] = [_explanation(request, snapshot, place, rows) for place in range(len(request.queries))]
-    return words | {"checked": found.is_checked, "exhausted": available < request.k, "version": snapshot.version}
+    words |= {"checked": found.is_checked, "exhausted": available < request.k, "version": snapshot.version}
+    return json_response(words, numbers=numbers)
 
 
-def link_words(
-    snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None, settings: LinkSettings
-) -> dict[str, Any]:
-    """What a link answers, from the candidates of each query."""
+def link_words(snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None, asked: LinkBody) -> dict[str, Any]:
+    """Answer of a link, from the candidates of each query."""
     memory, count = snapshot.memory, len(found.indices)
     detector, available = memory.detector, len(snapshot) if rows is None else len(rows)
     if not available:
         return _no_links(count, memory.labels is not None) | {"version": snapshot.version}
-    given = settings.unmatched
-    share = share_unmatched(given, count, available, settings.one_to_one, detector is not None)
+    share = share_unmatched(asked.unmatched, count, available, asked.one_to_one, detector is not None)
     found = cut(found, slice(None), min(found.indices.shape[1], available))
     prior = 0.0 if detector is None else detector.log_prior_odds
     edges = Edges.of(found.indices, found.posterior, found.unknown, prior, len(snapshot))
     none = torch.zeros(len(snapshot), dtype=torch.bool)
-    links = links_of(edges, share, settings.one_to_one, 1, snapshot.ids.numpy(), np.arange(count), none)
+    links = links_of(edges, share, asked.one_to_one, 1, snapshot.ids.numpy(), np.arange(count), none)
     words: dict[str, Any] = {
         "queries": links.right.tolist(),
         "ids": links.left.tolist(),
@@ -166,16 +175,9 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _rounded(values: Tensor) -> Any:
-    """The digits that single precision has; the number that is read is the one that was written."""
-    if values.dtype != torch.float32:
-        return values.tolist()
-    return _walk(values.tolist(), lambda number: float(f"{number:.9g}"))
-
-
-def _with_null(values: Tensor) -> Any:
-    return _walk(values.tolist(), lambda number: None if number != number else float(f"{number:.9g}"))
-
-
-def _walk(values: Any, change: Any) -> Any:
-    return [_walk(each, change) for each in values] if isinstance(values, list) else change(values)
+def _text(values: Tensor) -> str:
+    """JSON text of numbers; null where there is none. It is written once, with the digits of their precision."""
+    digits, shape = "%.9g" if values.dtype == torch.float32 else "%.17g", list(values.shape)
+    for count in shape[::-1]:
+        digits = "[" + ", ".join([digits] * count) + "]"
+    return (digits % tuple(values.flatten().tolist())).replace("nan", "null")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from ahop.service import request as asking
 from ahop.service.collections.collection import Collection
 from ahop.service.http import schema
 from ahop.service.http.answers import json_response
 from ahop.service.http.gate import Gate
-from ahop.service.http.inference import Inference
 from ahop.service.http.pages import FILES, page_file, routes_page
 from ahop.service.http.reading import Reading
 from ahop.service.http.shared import Shared
@@ -41,7 +42,14 @@ def create_app(collections: Mapping[str, Collection | str | Path], options: Opti
         yield
         await asyncio.get_running_loop().run_in_executor(None, shared.close)
 
-    app = FastAPI(title="ahop", docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(
+        title="ahop",
+        version=version("ahop"),
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
     app.state.shared = shared
     for path, method, endpoint, extra in _routes(shared):
         described = extra or {"responses": schema.ERRORS}
@@ -61,37 +69,29 @@ def create_app(collections: Mapping[str, Collection | str | Path], options: Opti
 def _routes(shared: Shared) -> list[tuple[str, str, Callable[..., Awaitable[Response]], dict[str, Any]]]:
     """Path, method, what answers, and what OpenAPI says of it."""
     reading, writing = Reading(shared), Writing(shared)
-    inference = Inference(shared, reading)
-    one, model = "/collections/{name}", "/v2/models/{name}"
+    one = "/collections/{name}"
     body = schema.body
     queries, patterns = '{"queries": [[0.1, null, 0.3]]}', '{"patterns": [[0.1, 0.2, 0.3]]}'
     pairs = '{"queries": [[0.1, null, 0.3]], "ids": [17]}'
-    tensor = '{"inputs": [{"name": "queries", "datatype": "FP32", "shape": [1, 3], "data": [0.1, null, 0.3]}]}'
     return [
         ("/livez", "GET", reading.livez, {}),
         ("/readyz", "GET", reading.readyz, {}),
         ("/metrics", "GET", reading.measured, {}),
         ("/collections", "GET", reading.listed, {}),
         (one, "GET", reading.inspected, {}),
-        (one, "PUT", writing.create, body(schema.CREATE, patterns, ("patterns",))),
-        (f"{one}/recall", "POST", reading.recall, body(schema.RECALL, queries, ("queries",))),
-        (f"{one}/link", "POST", reading.link, body(schema.LINK, queries, ("queries",))),
-        (f"{one}/add", "POST", writing.add, body(schema.ADD, patterns, ("patterns",))),
-        (f"{one}/delete", "POST", writing.delete, body(schema.DELETE, '{"ids": [17]}', ("ids",))),
-        (f"{one}/pairs", "POST", writing.pairs, body(schema.PAIRS, pairs, ("queries", "ids"))),
-        (f"{one}/fit", "POST", writing.fit, body(schema.FIT, "{}")),
+        (one, "PUT", writing.create, body(asking.CreateBody, patterns)),
+        (f"{one}/recall", "POST", reading.recall, body(asking.RecallBody, queries)),
+        (f"{one}/link", "POST", reading.link, body(asking.LinkBody, queries)),
+        (f"{one}/add", "POST", writing.add, body(asking.AddBody, patterns)),
+        (f"{one}/delete", "POST", writing.delete, body(asking.DeleteBody, '{"ids": [17]}')),
+        (f"{one}/pairs", "POST", writing.pairs, body(asking.PairsBody, pairs)),
+        (f"{one}/fit", "POST", writing.fit, body(asking.FitBody, "{}")),
         (f"{one}/versions", "GET", reading.versions, {}),
         (f"{one}/versions/{{version}}/activate", "POST", writing.activate, {}),
         (f"{one}/versions/{{version}}/restore", "POST", writing.restore, {}),
         (f"{one}/refresh", "POST", writing.refresh, {}),
         (f"{one}/review", "GET", reading.review, {}),
         (f"{one}/watch", "GET", reading.watch, {}),
-        ("/v2", "GET", inference.server, {}),
-        ("/v2/health/live", "GET", inference.live, {}),
-        ("/v2/health/ready", "GET", inference.ready, {}),
-        (model, "GET", inference.model, {}),
-        (f"{model}/ready", "GET", inference.model_ready, {}),
-        (f"{model}/infer", "POST", inference.infer, body(schema.INFER, tensor, ("inputs",))),
     ]
 
 
@@ -112,4 +112,4 @@ async def _not_routed(request: Request, error: Exception) -> Response:
         error.status_code, "This cannot be answered."
     )
     headers = {name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
-    return json_response({"error": words, "mend": "GET /docs lists the routes."}, error.status_code, headers)
+    return json_response({"error": words, "hint": "GET /docs lists the routes."}, error.status_code, headers)

@@ -14,7 +14,7 @@ from ahop.service.options import Limits
 HEARD = 4
 
 
-async def read_body(request: Request, limits: Limits, held: Held) -> bytes:
+async def receive_body(request: Request, limits: Limits, held: Held) -> bytes:
     """All of it. One that is too large is not kept, but taken for a while: who still sends cannot hear."""
     most, body, taken, told = limits.body_bytes, bytearray(), 0, told_of(request)
     try:

@@ -1,4 +1,4 @@
-"""What every request passes first: its name, the log, where it may come from, and its key."""
+"""Gate that every request passes first: its id, the log, its origin, and its key."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ SMALL_ANSWER = 2**14
 
 @dataclass
 class Told:
-    """What is known of a request that is being answered; for the log and the counters."""
+    """Facts about a request that is being answered; for the log and the counters."""
 
     id: str
     key: Key
@@ -47,7 +47,7 @@ class Told:
 
 @dataclass
 class Held:
-    """What all requests share.
+    """State that all requests share.
 
     Attributes:
         bytes: of the bodies of those that are being answered.
@@ -117,8 +117,8 @@ class Gate:
             log("failure", logging.ERROR, error, request=told.id)
             if is_started:
                 raise
-            mend = "This is a defect of the service: report it, with the id of the request."
-            failure = RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, f"Request {told.id} failed.", mend)
+            hint = "This is a defect of the service: report it, with the id of the request."
+            failure = RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, f"Request {told.id} failed.", hint)
             await failure.response()(scope, receive, answer)
         finally:
             self._held.bytes -= told.held_bytes
@@ -127,7 +127,7 @@ class Gate:
             self._count(told, status, time.perf_counter() - started, headers)
 
     def _admitted(self, path: str, headers: dict[bytes, bytes]) -> Key:
-        """Whose request this is; raises where it may not be answered."""
+        """Find the key of a request; raises where it may not be answered."""
         if b"upgrade" in headers:
             raise RefusedError(HTTPStatus.BAD_REQUEST, "There are no WebSockets here.", "Send plain HTTP/1.1 requests.")
         self._check_browser(headers)

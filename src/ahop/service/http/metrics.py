@@ -20,7 +20,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @final
 class Metrics:
-    """What a service counts. No label comes from a request: names of collections are those that there are."""
+    """Metrics of a service. No label comes from a request: names of collections are those that there are."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -72,7 +72,7 @@ class Metrics:
         )
 
     def saw(self, collection: str, report: WatchReport) -> None:
-        """What the last queries show, of all and of each group that the model knows."""
+        """Set the gauges of the watch: of all queries, and of each group that the model knows."""
         for group, each in (("", report), *report.groups.items()):
             if each.accuracy is not None:
                 self.watched_accuracy.labels(collection, group).set(each.accuracy.value)

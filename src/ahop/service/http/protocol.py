@@ -90,7 +90,7 @@ def protocol_of(
             if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
                 self.transport.abort()  # an answer is on its way; there is no room for another
                 return
-            body = json.dumps({"error": msg, "mend": "Send HTTP/1.1; headers may be short."}).encode()
+            body = json.dumps({"error": msg, "hint": "Send HTTP/1.1; headers may be short."}).encode()
             headers = [
                 ("content-type", "application/json"),
                 ("content-length", str(len(body))),

@@ -14,13 +14,12 @@ from ahop.service.collections.batching import BusyError
 from ahop.service.collections.collection import Collection
 from ahop.service.collections.snapshot import Snapshot
 from ahop.service.collections.watched import report_words
-from ahop.service.http.answers import RefusedError, json_response, link_words, numbers_of, recall_words
-from ahop.service.http.arrow import STREAM, read_arrow, write_arrow
+from ahop.service.http.answers import RefusedError, json_response, link_words, numbers_of, recall_response
 from ahop.service.http.gate import told_of
 from ahop.service.http.metrics import CONTENT_TYPE
 from ahop.service.http.shared import LARGE, Shared
 from ahop.service.http.sizes import bytes_of, check_size, link_bytes, recall_bytes
-from ahop.service.request import LinkSettings, RecallRequest
+from ahop.service.request import LinkBody, RecallBody, RecallRequest
 
 # Answers of more numbers are written beside the thread that listens.
 LARGE_ANSWER = 2**13
@@ -30,17 +29,17 @@ CANDIDATES = 64
 
 @final
 class Reading:
-    """Whether it lives, what there is, what a query came from, and how it goes."""
+    """Health, collections, recall and watching."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared, self._explaining = shared, 0
 
     async def livez(self) -> Response:
-        """Whether the process runs."""
+        """Liveness: the process runs."""
         return json_response({"status": "alive"})
 
     async def readyz(self) -> Response:
-        """Whether it takes requests; not any more once it was told to end."""
+        """Readiness: it takes requests; not any more once it was told to end."""
         if self.shared.held.is_draining:
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "The service is ending.", "Ask another one.")
         return json_response({"status": "ready"})
@@ -61,7 +60,7 @@ class Reading:
         return json_response({"collections": found})
 
     async def inspected(self, name: str, request: Request) -> Response:
-        """What a collection holds, what was learned, and what a request may cost."""
+        """Facts about a collection: its patterns, the report of its fit, and the limits of a request."""
         collection = self.shared.collection(name, request)
         snapshot, key = collection.snapshot, told_of(request).key
         memory, limits = snapshot.memory, self.shared.limits
@@ -93,14 +92,12 @@ class Reading:
         """The k stored patterns that each query most likely came from."""
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
-        asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(request, body, snapshot))
+        asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_recall(body, snapshot))
         found, rows = await self.found(collection, snapshot, asked, request, recall_bytes(asked, snapshot))
         size = found.indices.numel() * (snapshot.dimensions if asked.patterns else 1)
-        is_arrow = STREAM in request.headers.get("accept", "")
 
         def written() -> Response:
-            words = recall_words(asked, snapshot, found, rows)
-            return Response(write_arrow(words), media_type=STREAM) if is_arrow else json_response(words)
+            return recall_response(asked, snapshot, found, rows)
 
         if not asked.explain:
             return await self.shared.maybe_beside(size > LARGE_ANSWER, written)
@@ -113,18 +110,18 @@ class Reading:
             self._explaining -= 1
 
     async def link(self, name: str, request: Request) -> Response:
-        """Which stored pattern each query came from, each pattern being the origin of one query at most."""
+        """Link each query to the stored pattern that it came from, each pattern to one query at most."""
         collection, body = await self.shared.admitted(name, request)
         snapshot = collection.snapshot
-        asked, settings = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
+        read, asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
         found, rows = await self.found(collection, snapshot, asked, request, link_bytes(asked, snapshot))
-        words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, settings))
+        words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, read))
         return json_response(words)
 
     async def found(
         self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request, size: int
     ) -> tuple[Recall[Tensor], Tensor | None]:
-        """What is answered, in `size` bytes, and the rows among which it was looked for; None for all."""
+        """Recall in at most `size` bytes; returns the answer and the rows that it is among, None for all."""
         told, name = told_of(request), collection.name
         check_size(size, len(asked.queries), self.shared.limits.answer_bytes)
         self.shared.held.reserve(told, size, self.shared.limits)
@@ -134,8 +131,9 @@ class Reading:
         unknown = None if found.unknown is None else float(found.unknown.sum())
         self.shared.metrics.answered(name, len(found.indices), float(found.confidence.sum()), unknown)
         if asked.same is None:
-            numbers = numbers_of(snapshot, found.indices)
-            self.shared.reviews[name].look(told.id, snapshot.version, asked.queries, numbers, found)
+            if self.shared.reviews[name].is_on:
+                numbers = numbers_of(snapshot, found.indices)
+                self.shared.reviews[name].look(told.id, snapshot.version, asked.queries, numbers, found)
             self.shared.watched[name].look(asked.queries, asked.groups)
         return found, rows
 
@@ -162,7 +160,7 @@ class Reading:
         return json_response({"review": kept.entries(100, self.shared.limits.answer_bytes)})
 
     async def watch(self, name: str, request: Request) -> Response:
-        """What the last queries show: how many answers are right, and what has moved since the fit."""
+        """Watch the last queries: the share of right answers, and the dimensions that have moved since the fit."""
         collection = self.shared.collection(name, request, writes=True)
         watched = self.shared.watched[name]
         if not watched.is_on:
@@ -189,20 +187,15 @@ class Reading:
             self.shared.metrics.state(name, snapshot.version, len(snapshot), len(self.shared.feedback[name]), facts)
         return Response(self.shared.metrics.text(), media_type=CONTENT_TYPE)
 
-    def _read_link(self, body: bytes, snapshot: Snapshot) -> tuple[RecallRequest, LinkSettings]:
-        fields = asking.read_json(body, asking.LINK, self.shared.most_values(snapshot))
-        of_recall = {each: value for each, value in fields.items() if each in asking.RECALL}
-        asked = asking.recall_request({**of_recall, "k": CANDIDATES}, snapshot.dimensions, self.shared.limits)
-        return asked, asking.link_settings(fields)
+    def _read_link(self, body: bytes, snapshot: Snapshot) -> tuple[LinkBody, RecallRequest]:
+        read = asking.read_body(LinkBody, body, self.shared.bound(snapshot))
+        of_recall = RecallBody(queries=read.queries, k=CANDIDATES, where=read.where, groups=read.groups)
+        return read, asking.recall_request(of_recall, snapshot.dimensions, self.shared.limits, snapshot.columns)
 
-    def _read_recall(self, request: Request, body: bytes, snapshot: Snapshot) -> RecallRequest:
-        limits, queries = self.shared.limits, None
-        if request.headers.get("content-type", "").split(";")[0].strip().lower() == STREAM:
-            body, queries = read_arrow(body, snapshot.dimensions, limits.queries)
-        known = [each for each in asking.RECALL if queries is None or each != "queries"]
-        fields = asking.read_json(body, known, self.shared.most_values(snapshot))
-        asked = asking.recall_request(fields, snapshot.dimensions, limits, queries)
-        for each in asked.columns:
+    def _read_recall(self, body: bytes, snapshot: Snapshot) -> RecallRequest:
+        read = asking.read_body(RecallBody, body, self.shared.bound(snapshot))
+        asked = asking.recall_request(read, snapshot.dimensions, self.shared.limits, snapshot.columns)
+        for each in asked.columns or ():
             if each not in snapshot.metadata.columns:
                 raise InvalidValueError(f"`columns` may name {sorted(snapshot.metadata.columns)}; got {each[:100]!r}.")
         return asked

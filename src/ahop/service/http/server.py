@@ -131,7 +131,7 @@ def _serve(listening: socket.socket, paths: Mapping[str, str], options: Options)
 
 
 def _exit_code(listening: socket.socket, paths: Mapping[str, str], options: Options) -> int:
-    """What a worker does, and how it ended."""
+    """Serve in a worker; returns its exit code."""
     try:
         _serve(listening, paths, options)
     except AhopError as error:
@@ -170,7 +170,7 @@ def named(paths: Sequence[str | Path] | Mapping[str, str | Path], create_in: Pat
 
 
 def _with_name(path: str) -> tuple[str, str]:
-    """What a path is called: by itself, or by the name that stands before it."""
+    """Name of a collection: that of its path, or the one that stands before it."""
     given, equals, rest = path.partition("=")
     if equals and re.fullmatch(NAME, given) and not Path(path).exists():
         return given, rest

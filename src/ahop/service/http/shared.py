@@ -1,7 +1,7 @@
-"""What the routes of one service share: its collections, the thread that recalls, and how a request is read."""
+"""State that the routes of one service share: its collections, the thread that recalls, the reading of requests."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
@@ -19,7 +19,7 @@ from ahop.service.collections.feedback import Feedback, Review
 from ahop.service.collections.snapshot import Snapshot
 from ahop.service.collections.watched import Watched
 from ahop.service.http.answers import RefusedError
-from ahop.service.http.body import read_body
+from ahop.service.http.body import receive_body
 from ahop.service.http.gate import Held, told_of
 from ahop.service.http.metrics import Metrics
 from ahop.service.http.shedding import LoadShedder
@@ -28,7 +28,7 @@ from ahop.service.jobs.refit import Refits
 from ahop.service.jobs.upkeep import Upkeep
 from ahop.service.keys import Key
 from ahop.service.options import Options
-from ahop.service.request import RecallRequest, most_values
+from ahop.service.request import Bound, RecallRequest, bound_of
 
 Result = TypeVar("Result")
 # Turns that queries of one origin may take.
@@ -68,13 +68,15 @@ class Shared:
         self.collections[name] = collection
         return collection
 
-    def create(self, folder: Path, name: str, patterns: Tensor, metadata: Any) -> Collection:
+    def create(
+        self, folder: Path, name: str, patterns: Tensor, names: Sequence[str] | None, metadata: Any
+    ) -> Collection:
         """A new collection, if there may be one more, with those that other processes make in the same folder."""
         with FileLock(folder / ".lock"):
             there = {*self.collections, *created(folder)}
             if len(there) >= self.limits.collections:
                 raise ConflictError(f"There are {len(there)} collections already, as many as there may be.")
-            return self.open(create(folder, name, patterns, metadata))
+            return self.open(create(folder, name, patterns, names, metadata))
 
     def close(self) -> None:
         for each in self._upkeep:
@@ -101,8 +103,8 @@ class Shared:
     def check_writable(self, key: Key) -> None:
         check_rights(key)
         if self.options.is_read_only:
-            mend = "Write to the store by another service, or from Python; it is seen here a second later."
-            raise RefusedError(HTTPStatus.FORBIDDEN, "This service only reads, as several processes answer.", mend)
+            hint = "Write to the store by another service, or from Python; it is seen here a second later."
+            raise RefusedError(HTTPStatus.FORBIDDEN, "This service only reads, as several processes answer.", hint)
 
     async def admitted(self, name: str, request: Request) -> tuple[Collection, bytes]:
         """The collection and the body of a request that will be recalled for; refused before any work is done on it."""
@@ -112,7 +114,7 @@ class Shared:
         return collection, body
 
     async def body(self, request: Request) -> bytes:
-        return await read_body(request, self.limits, self.held)
+        return await receive_body(request, self.limits, self.held)
 
     async def answered(
         self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, filter_name: str, rows: Tensor | None
@@ -156,13 +158,14 @@ class Shared:
             job.is_given_up = True
 
     async def read(self, request: Request, work: Callable[[bytes], Result]) -> Result:
-        """What is made of the body of a request; of a large one, beside the thread that listens."""
+        """Read the body of a request; a large one beside the thread that listens."""
         body = await self.body(request)
         return await self.maybe_beside(len(body) > LARGE, lambda: work(body))
 
-    def most_values(self, snapshot: Snapshot, rows: int | None = None) -> int:
+    def bound(self, snapshot: Snapshot, rows: int | None = None) -> Bound:
         """Values of a body that a collection has use for."""
-        return most_values(self.limits, snapshot.dimensions, len(snapshot.metadata.columns), rows)
+        names = snapshot.columns or snapshot.dimensions
+        return bound_of(self.limits, names, len(snapshot.metadata.columns), rows)
 
     async def maybe_beside(self, is_large: bool, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._beside, work) if is_large else work()

@@ -43,7 +43,7 @@ class LoadShedder:
         self._count, self._logged = 0, 0.0
 
     def answer(self, data: bytes) -> bytes | None:
-        """What is sent to who asks so, before the connection is closed; None: let it in."""
+        """Refusal to send before the connection is closed; None lets the request in."""
         if (asked := re.match(RECALL, data)) is None:
             return None
         collection = self._collections.get(asked[1].decode())

@@ -1,4 +1,4 @@
-"""How many bytes an answer has as it is sent, at most; counted before any work is done on it."""
+"""Upper bounds of the bytes of an answer as it is sent; counted before any work is done on it."""
 
 from http import HTTPStatus
 
@@ -17,17 +17,17 @@ FIELDS = 500
 
 
 def bytes_of(snapshot: Snapshot) -> dict[str, int]:
-    """Of one answer to one query, and of its pattern."""
+    """Bytes of one answer to one query, and of its pattern."""
     return {"answer": 2 * NUMBER + snapshot.label_bytes, "pattern": ENTRY * snapshot.dimensions + 4}
 
 
 def recall_bytes(request: RecallRequest, snapshot: Snapshot) -> int:
-    """Of what a recall answers."""
+    """Bytes of the answer of a recall."""
     return FIELDS + len(request.queries) * _query_bytes(request, snapshot)
 
 
 def link_bytes(request: RecallRequest, snapshot: Snapshot) -> int:
-    """Of what a link answers: each query is linked or not."""
+    """Bytes of the answer of a link: each query is linked or not."""
     return FIELDS + len(request.queries) * (4 * NUMBER + snapshot.label_bytes)
 
 
@@ -44,8 +44,8 @@ def check_size(size: int, queries: int, most: int) -> None:
 
 
 def _query_bytes(request: RecallRequest, snapshot: Snapshot) -> int:
-    sizes, policy, name = bytes_of(snapshot), request.policy, snapshot.name_bytes
-    each = sizes["answer"] + sum(snapshot.metadata.columns[column].longest for column in request.columns)
+    sizes, policy, name = bytes_of(snapshot), request.thresholds(), snapshot.name_bytes
+    each = sizes["answer"] + sum(snapshot.metadata.columns[column].longest for column in request.columns or ())
     each += sizes["pattern"] if request.patterns else 0
     each += max(NUMBER, snapshot.label_bytes) if policy is not None and policy.set_from is not None else 0
     explained = (BARS + 2) * (BAR + name) + NAMED * name + 4 * max(NUMBER, snapshot.label_bytes)

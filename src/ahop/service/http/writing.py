@@ -1,8 +1,9 @@
 """Routes that change something."""
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, final
+from typing import final
 
 from fastapi import Request
 from starlette.responses import Response
@@ -15,6 +16,7 @@ from ahop.service.collections.snapshot import Snapshot
 from ahop.service.http.answers import RefusedError, json_response
 from ahop.service.http.gate import told_of
 from ahop.service.http.shared import Shared
+from ahop.service.request import Bound, Metadata, Row
 
 
 @final
@@ -35,10 +37,10 @@ class Writing:
             raise RefusedError(HTTPStatus.FORBIDDEN, "This key is for other collections.")
         if not re.fullmatch(NAME, name) or name.startswith("."):
             raise InvalidValueError("The name must be of letters, digits, `_`, `.` and `-`, and not begin with a dot.")
-        patterns, metadata = await shared.read(request, self._read_created)
+        patterns, names, metadata = await shared.read(request, self._read_created)
         if name in shared.collections:
             raise ConflictError(f"There is a collection {name!r} already. Choose another name, or add patterns to it.")
-        made = await shared.write(lambda: shared.create(folder, name, patterns, metadata))
+        made = await shared.write(lambda: shared.create(folder, name, patterns, names, metadata))
         return json_response({"name": name, "version": made.snapshot.version}, HTTPStatus.CREATED)
 
     async def restore(self, name: str, version: str, request: Request) -> Response:
@@ -60,10 +62,10 @@ class Writing:
     async def delete(self, name: str, request: Request) -> Response:
         """Forget patterns."""
         collection = self.shared.collection(name, request, writes=True)
-        most = asking.most_values(self.shared.limits, 0, 0, asking.MOST_IDS)
-        asked = await self.shared.read(request, lambda body: asking.read_json(body, asking.DELETE, most))
-        ids = asking.read_ids(asked.get("ids"))
-        snapshot = await self.shared.write(lambda: collection.remove(ids))
+        bound = asking.bound_of(self.shared.limits, 0, 0, asking.MOST_IDS)
+        asked = await self.shared.read(request, lambda body: asking.read_body(asking.DeleteBody, body, bound))
+        asking.check_ids(asked.ids)
+        snapshot = await self.shared.write(lambda: collection.remove(asked.ids))
         return json_response({"version": snapshot.version})
 
     async def pairs(self, name: str, request: Request) -> Response:
@@ -103,33 +105,34 @@ class Writing:
         snapshot = await self.shared.write(collection.refresh)
         return json_response({"version": snapshot.version, "patterns": len(snapshot)})
 
-    def _read_created(self, body: bytes) -> tuple[Tensor, dict[str, list[Any]]]:
-        asked = asking.read_json(body, asking.CREATE, self.shared.limits.body_values)
-        given = asked.get("patterns")
-        first = given[0] if isinstance(given, list) and given else None
-        if not isinstance(first, list) or not first:
-            raise InvalidTypeError("`patterns` must be a list of rows, each a list of numbers; at least one of each.")
-        patterns = asking.read_rows("patterns", given, len(first), self.shared.limits.queries)
-        return patterns, asking.read_metadata(asked.get("metadata"))
+    def _read_created(self, body: bytes) -> tuple[Tensor, Sequence[str] | None, Metadata]:
+        limits = self.shared.limits
+        asked = asking.read_body(asking.CreateBody, body, Bound(limits.body_values))
+        first = asked.patterns[0] if asked.patterns else None
+        if not first:
+            raise InvalidTypeError("`patterns` must be a list of rows; at least one, of at least one number.")
+        names = list(first) if isinstance(first, dict) else None
+        return asking.read_rows("patterns", asked.patterns, len(first), limits.queries, names), names, asked.metadata
 
-    def _read_added(self, body: bytes, snapshot: Snapshot) -> tuple[Tensor, list[int] | None, dict[str, list[Any]]]:
-        asked = asking.read_json(body, asking.ADD, self.shared.most_values(snapshot))
-        patterns = asking.read_rows("patterns", asked.get("patterns"), snapshot.dimensions, self.shared.limits.queries)
-        ids = None if asked.get("ids") is None else asking.read_ids(asked["ids"], len(patterns))
-        return patterns, ids, asking.read_metadata(asked.get("metadata"))
+    def _read_added(self, body: bytes, snapshot: Snapshot) -> tuple[Tensor, list[int] | None, Metadata]:
+        asked = asking.read_body(asking.AddBody, body, self.shared.bound(snapshot))
+        patterns = self._rows("patterns", asked.patterns, snapshot)
+        if asked.ids is not None:
+            asking.check_ids(asked.ids, len(patterns))
+        return patterns, asked.ids, asked.metadata
 
     def _read_pairs(self, body: bytes, snapshot: Snapshot) -> tuple[Tensor, list[int], list[str] | None]:
-        asked = asking.read_json(body, asking.PAIRS, self.shared.most_values(snapshot))
-        queries = asking.read_rows("queries", asked.get("queries"), snapshot.dimensions, self.shared.limits.queries)
-        ids = asking.read_ids(asked.get("ids"), len(queries))
-        return queries, ids, asking.read_groups(asked.get("groups"), len(queries))
+        asked = asking.read_body(asking.PairsBody, body, self.shared.bound(snapshot))
+        queries = self._rows("queries", asked.queries, snapshot)
+        asking.check_ids(asked.ids, len(queries))
+        return queries, asked.ids, asking.read_groups(asked.groups, len(queries))
 
     def _read_fit(self, body: bytes, snapshot: Snapshot) -> tuple[Tensor | None, str | None]:
         most = self.shared.limits.pairs
-        asked = asking.read_json(body or b"{}", asking.FIT, self.shared.most_values(snapshot, most))
-        queries, similarity = None, asked.get("similarity")
-        if asked.get("queries") is not None:
-            queries = asking.read_rows("queries", asked["queries"], snapshot.dimensions, most)
-        if similarity is not None and not isinstance(similarity, str):
-            raise InvalidTypeError(f"`similarity` must be a word; got {asking.kind_of(similarity)}.")
-        return queries, similarity
+        asked = asking.read_body(asking.FitBody, body or b"{}", self.shared.bound(snapshot, most))
+        queries = None if asked.queries is None else self._rows("queries", asked.queries, snapshot, most)
+        return queries, asked.similarity
+
+    def _rows(self, name: str, rows: list[Row], snapshot: Snapshot, most: int | None = None) -> Tensor:
+        limit = self.shared.limits.queries if most is None else most
+        return asking.read_rows(name, rows, snapshot.dimensions, limit, snapshot.columns)

@@ -167,7 +167,7 @@ class Refits:
         log("fit", **told, state=ended.state, seconds=seconds, pairs=job.pairs, left_out=job.left_out)
 
     def _wait(self, name: str, folder: Path) -> str:
-        """What the process reports."""
+        """Report of the process."""
         with self._lock:
             if self._ends:
                 raise ConflictError("The service is ending.")

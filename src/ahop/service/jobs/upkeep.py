@@ -1,4 +1,4 @@
-"""What is done every now and then without being asked."""
+"""Upkeep: work that is done at intervals, unasked."""
 
 import logging
 import threading

@@ -142,7 +142,7 @@ class FaissEngine(Engine):
         return cls(engine, placing, settings["kind"], settings["lists"], settings["effort"])
 
     def with_effort(self, effort: int) -> "FaissEngine":
-        """The same rows, searched harder or less hard."""
+        """Search the same rows harder or less hard."""
         if self.kind == "scan":
             raise UnsupportedError("A scan looks at every row; there is no effort to choose.")
         other = copy(self)

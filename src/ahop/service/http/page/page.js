@@ -1,7 +1,7 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 const SHOWN = 5;
-let dimensions = 0, side = 0, query = null;
+let dimensions = 0, names = null, side = 0, query = null;
 
 async function ask(path, body) {
   const headers = { "Content-Type": "application/json" };
@@ -10,7 +10,7 @@ async function ask(path, body) {
   if (answer.status === 401) $("key-label").hidden = false;
   if (!answer.ok) {
     const told = await answer.json().catch(() => ({ error: `The service answered ${answer.status}.` }));
-    throw new Error([told.error, told.mend].filter(Boolean).join(" "));
+    throw new Error([told.error, told.hint].filter(Boolean).join(" "));
   }
   return answer;
 }
@@ -34,6 +34,7 @@ async function collections() {
 async function inspect() {
   const facts = await (await ask(here())).json();
   dimensions = facts.dimensions;
+  names = facts.columns;
   side = Number.isInteger(Math.sqrt(dimensions)) && dimensions >= 16 ? Math.sqrt(dimensions) : 0;
   $("version").textContent = `version ${facts.version}, ${facts.patterns} patterns, ${facts.dimensions} dimensions`;
   $("report").textContent = facts.report || "Nothing was learned yet: answers are by distance.";
@@ -56,16 +57,67 @@ async function state() {
     : "No query was answered yet.";
 }
 
+const GAPS = ["", "nan", "null", "na", "none", "?"];
+const few = (words) => words.slice(0, 8).join(", ") + (words.length > 8 ? ` and ${words.length - 8} more` : "");
+
+function number(cell) {
+  const word = String(cell ?? "").trim().toLowerCase();
+  if (GAPS.includes(word)) return null;
+  const value = Number(word);
+  if (!Number.isFinite(value)) throw new Error(`"${word}" is no number. Leave it empty if it was not observed.`);
+  return value;
+}
+
 function numbers(text) {
   const trimmed = text.trim();
   const parts = trimmed.startsWith("[") ? JSON.parse(trimmed).flat() : trimmed.split(trimmed.includes(",") ? /\s*[,;]\s*/ : /\s+/);
-  return parts.map((each) => {
-    const word = String(each ?? "").trim().toLowerCase();
-    if (["", "nan", "null", "na", "none", "?"].includes(word)) return null;
-    const value = Number(word);
-    if (!Number.isFinite(value)) throw new Error(`"${word}" is no number. Leave it empty if it was not observed.`);
-    return value;
-  });
+  return parts.map(number);
+}
+
+function records(text) {
+  const first = text.split("\n", 1)[0], mark = ["\t", ";"].find((each) => first.includes(each)) || ",", found = [[""]];
+  let quoted = false;
+  for (let place = 0; place < text.length; place++) {
+    const sign = text[place], record = found[found.length - 1];
+    if (sign === '"' && quoted && text[place + 1] === '"') { record[record.length - 1] += sign; place++; }
+    else if (sign === '"') quoted = !quoted;
+    else if (sign === mark && !quoted) record.push("");
+    else if (sign === "\n" && !quoted) found.push([""]);
+    else if (sign !== "\r" || quoted) record[record.length - 1] += sign;
+  }
+  return found.filter((each) => each.length > 1 || each[0].trim());
+}
+
+function named(heads, rows) {
+  if (!names) throw new Error(`The columns of this collection have no names: paste the ${dimensions} numbers of one row.`);
+  const given = new Set(heads), known = new Set(names), places = names.map((each) => heads.indexOf(each));
+  const ignored = heads.filter((each) => !known.has(each)), missing = names.filter((each) => !given.has(each));
+  if (missing.length === names.length) throw new Error(`The table has ${few(heads)}; the columns of this collection are ${few(names)}.`);
+  const note = [
+    rows.length > 1 ? `${rows.length} rows.` : "",
+    ignored.length ? `Ignored columns: ${few(ignored)}.` : "",
+    missing.length ? `Not in the table, so not observed: ${few(missing)}.` : "",
+  ];
+  const row = (which) => {
+    if (!rows[which]) throw new Error(`The table has ${rows.length} rows.`);
+    return places.map((place) => place < 0 ? null : number(rows[which][place]));
+  };
+  return { isTable: true, count: rows.length, note: note.filter(Boolean).join(" "), row };
+}
+
+function read(text) {
+  const trimmed = text.trim();
+  if (trimmed.startsWith("{")) {
+    const row = JSON.parse(trimmed);
+    return named(Object.keys(row), [Object.values(row)]);
+  }
+  if (!trimmed.startsWith("[")) {
+    const [head, ...rows] = records(trimmed), heads = (head || []).map((each) => each.trim()), given = new Set(heads);
+    const words = heads.filter((each) => !GAPS.includes(each.toLowerCase()) && !Number.isFinite(Number(each)));
+    const isHead = (heads.length > 1 && words.length > 0) || (names && names.every((each) => given.has(each)));
+    if (rows.length && isHead) return named(heads, rows);
+  }
+  return { isTable: false, count: 1, note: "", row: () => numbers(text) };
 }
 
 function draw(canvas, values) {
@@ -96,21 +148,45 @@ async function picture(file) {
 
 async function given() {
   const file = $("file").files[0];
-  if (!file) return;
-  const row = file.type.startsWith("image/") ? await picture(file) : numbers((await file.text()).trim().split("\n").pop());
-  $("row").value = row.map((each) => each === null ? "" : each).join(", ");
+  if (file) await take(file);
+}
+
+async function take(file) {
+  const text = file.type.startsWith("image/") ? "" : (await file.text()).trim();
+  if (text && read(text).isTable) {
+    $("row").value = text;
+  } else {
+    const row = text ? numbers(text.split("\n").pop()) : await picture(file);
+    $("row").value = row.map((each) => each === null ? "" : each).join(", ");
+  }
+  $("which").value = 1;
   show();
+}
+
+async function dropped(event) {
+  if (!event.dataTransfer.files.length) return;
+  event.preventDefault();
+  await take(event.dataTransfer.files[0]);
+}
+
+function chosen() {
+  const found = read($("row").value);
+  $("note").textContent = found.note;
+  $("which-label").hidden = found.count < 2;
+  $("which").max = found.count;
+  return found.row(found.count < 2 ? 0 : Number($("which").value) - 1);
 }
 
 function show() {
   $("shown").hidden = true;
-  if (!side || !$("row").value.trim()) return;
-  const row = numbers($("row").value);
-  if (row.length === dimensions) draw($("shown"), row);
+  $("note").textContent = "";
+  if (!$("row").value.trim()) return;
+  const row = chosen();
+  if (side && row.length === dimensions) draw($("shown"), row);
 }
 
 async function recall() {
-  query = numbers($("row").value);
+  query = chosen();
   if (query.length !== dimensions) throw new Error(`The row has ${query.length} numbers; this collection has ${dimensions} dimensions.`);
   const found = await (await ask(`${here()}/recall`, { queries: [query], k: SHOWN, explain: true, patterns: side > 0 })).json();
   $("answers").replaceChildren(...found.ids[0].map((id, place) => answer(found, id, place)));
@@ -210,6 +286,8 @@ $("correct").onsubmit = guarded(() => tell(Number($("right").value)));
 $("file").onchange = guarded(given);
 $("pixels").onchange = guarded(given);
 $("row").oninput = guarded(show);
+$("row").ondrop = guarded(dropped);
+$("which").oninput = guarded(show);
 $("collection").onchange = guarded(inspect);
 $("key").onchange = guarded(collections);
 $("fit").onclick = guarded(fit);

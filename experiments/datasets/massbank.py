@@ -1,11 +1,19 @@
-"""Tandem mass spectra: the peaks that a molecule leaves when it is broken, and what it was."""
+"""MassBank, the part of Eawag: tandem mass spectra, and the compounds that left them."""
 
+import io
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from typing_extensions import override
+
+from experiments.datasets.files import Folder, read
+from experiments.datasets.sources import SOURCES
+
+# Letters of an InChIKey that name the molecule, whatever its stereo form.
+SKELETON = 14
 
 
 @final
@@ -21,7 +29,6 @@ class SpectraLibrary:
         collision_energy: As the record says it, with its unit: `30 % (nominal)`.
         resolution: The resolving power that the instrument was set to.
         license: As the record says it; `authors` are those to name.
-        notes: What differs from the official data, and what a careful user should know.
     """
 
     name: str
@@ -44,7 +51,6 @@ class SpectraLibrary:
     splash: NDArray[Any]
     authors: NDArray[Any]
     license: NDArray[Any]
-    notes: tuple[str, ...]
 
     def peaks(self, at: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The mass-to-charge ratios and the intensities of one spectrum."""
@@ -58,3 +64,37 @@ class SpectraLibrary:
     def __repr__(self) -> str:
         compounds = len(np.unique(self.compound))
         return f"SpectraLibrary({self.name}: {len(self)} spectra of {compounds} compounds, {len(self.mz)} peaks)"
+
+
+def load_massbank_eawag(folder: Folder | None = None) -> SpectraLibrary:
+    """Load 7530 tandem mass spectra of 737 compounds, [M+H]+, at up to 16 collision energies."""
+    metadata, spectra = SOURCES["massbank_eawag"].files
+    rows = pd.read_csv(io.BytesIO(read(metadata, folder)), dtype=str, keep_default_na=False)
+    with np.load(io.BytesIO(read(spectra, folder))) as arrays:
+        mz, intensity, indptr = (arrays[key] for key in ("mz", "intensity", "indptr"))
+
+    def words(name: str) -> NDArray[Any]:
+        return np.array(rows[name].tolist())
+
+    return SpectraLibrary(
+        name="massbank_eawag",
+        mz=mz.astype(np.float64),
+        intensity=intensity.astype(np.float64),
+        indptr=indptr.astype(np.int64),
+        accession=words("accession"),
+        compound_name=words("name"),
+        compound=np.array([key[:SKELETON] for key in rows["inchikey"]]),
+        inchikey=words("inchikey"),
+        smiles=words("smiles"),
+        formula=words("formula"),
+        exact_mass=rows["exact_mass"].to_numpy(dtype=float),
+        precursor_mz=rows["precursor_mz"].to_numpy(dtype=float),
+        precursor_type=words("precursor_type"),
+        collision_energy=words("collision_energy"),
+        instrument=words("instrument"),
+        instrument_type=words("instrument_type"),
+        resolution=rows["resolution"].to_numpy(dtype=float),
+        splash=words("splash"),
+        authors=words("authors"),
+        license=words("license"),
+    )

@@ -1,6 +1,7 @@
-"""A constant of a room has one meaning there."""
+"""Names and words of the sources: a constant has one meaning in its room, a docstring begins with its subject."""
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -28,3 +29,18 @@ def test_a_constant_of_a_room_is_defined_once(room: str) -> None:
     files = (Path(ahop.__file__).parent / room).rglob("*.py")
     counted = Counter(name for path in files for name in constants(path) if name.isupper())
     assert not {name for name, count in counted.items() if count > 1}
+
+
+# Words that hide the subject of a sentence.
+HIDING = re.compile(r"(What|Who|Whose|Of|Whether|How|Which|Where|When|The same)\b")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def test_a_docstring_begins_with_a_noun_or_a_verb() -> None:
+    found = [
+        f"{path.name}: {words.splitlines()[0]}"
+        for path in sorted(Path(ahop.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, DOCUMENTED) and (words := ast.get_docstring(node)) and HIDING.match(words)
+    ]
+    assert not found

@@ -1,0 +1,143 @@
+"""Patterns, queries and origins of users as tensors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ahop._core.rows import (
+    as_matrix_of_one,
+    as_real,
+    check_axes,
+    check_finite_rows,
+    check_named,
+    check_single,
+    check_width,
+    read_rows,
+)
+from ahop._core.tensors import saturate
+from ahop._core.typing import Array, Entries, NotTensor, Origins, Patterns, PerPattern, Queries, RowsLike
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
+
+
+def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
+    """A float tensor of shape (n, d), n and d at least 1; NaN where nothing was observed, and no infinity."""
+    tensor = as_matrix(name, patterns)
+    if 0 in tensor.shape:
+        raise ShapeError(
+            f"`{name}` must hold at least one pattern of at least one dimension; got shape {_shape(tensor)}."
+        )
+    return tensor
+
+
+def as_queries(
+    queries: RowsLike, like: Patterns, name: str = "queries", columns: Sequence[str] | None = None
+) -> Queries:
+    """Check queries of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
+
+    The columns of a frame are put into the order of `columns`, the names that the stored patterns have for them.
+    """
+    check_named(name, queries, columns)
+    tensor = as_matrix(name, queries, columns)
+    check_width(name, tensor.shape, like.shape[-1])
+    return saturate(tensor, like.dtype).to(like.device)
+
+
+def as_query(query: Any, like: Patterns, columns: Sequence[str] | None = None) -> Queries:
+    """One query as a matrix (1, d): a row of its own, a matrix or frame of one row, or a row of a frame."""
+    checked = as_queries(as_matrix_of_one(query), like, "query", columns)
+    check_single(len(checked))
+    return checked
+
+
+def as_origins(origins: Entries, count: int, patterns: int) -> Origins:
+    """Row numbers of the stored patterns that `count` queries come from."""
+    tensor = as_rows("origins", origins, patterns)
+    if tuple(tensor.shape) != (count,):
+        raise ShapeError(f"`origins` must have shape ({count},), one row for each query; got shape {_shape(tensor)}.")
+    return tensor
+
+
+def as_rows(name: str, rows: Entries, patterns: int) -> Tensor:
+    """Row numbers of stored patterns, whole numbers in range."""
+    tensor = _as_tensor(name, rows)
+    if not tensor.numel():
+        return tensor.long()
+    if tensor.dtype.is_floating_point or tensor.dtype == torch.bool:
+        raise InvalidTypeError(
+            f"`{name}` must be whole numbers, the rows of the stored patterns; got dtype {tensor.dtype}. "
+            "To look rows up, take the `nonzero` of a mask: of labels that agree, or of what is to go."
+        )
+    tensor = tensor.long()
+    if int(tensor.min()) < 0 or int(tensor.max()) >= patterns:
+        raise InvalidValueError(
+            f"`{name}` must lie in 0..{patterns - 1}, as {patterns} patterns are stored; "
+            f"got {int(tensor.min())}..{int(tensor.max())}."
+        )
+    return tensor
+
+
+def flags_of(name: str, rows: Entries, patterns: int) -> Tensor:
+    """Flags (n,) of rows that are given as flags or by their numbers."""
+    if isinstance(rows, Mapping):
+        raise InvalidTypeError(
+            f"`{name}` must be rows, as flags or numbers: there are no columns. Give an index or a store `metadata`."
+        )
+    flags = _as_tensor(name, rows).cpu()
+    if flags.dtype == torch.bool:
+        if tuple(flags.shape) != (patterns,):
+            raise ShapeError(f"`{name}` must have shape ({patterns},), a flag for each row; got {tuple(flags.shape)}.")
+        return flags
+    return torch.zeros(patterns, dtype=torch.bool).index_fill_(0, as_rows(name, flags, patterns).flatten(), True)
+
+
+def as_log_prior(log_prior: Array, like: Patterns) -> PerPattern:
+    """A number for each stored pattern; minus infinity where it is never the origin."""
+    tensor = _as_tensor("log_prior", log_prior).to(like)
+    if tuple(tensor.shape) != (len(like),):
+        raise ShapeError(f"`log_prior` must have shape ({len(like)},), one for each pattern; got {_shape(tensor)}.")
+    if not bool((tensor < torch.inf).all()) or not bool(torch.isfinite(tensor).any()):
+        raise InvalidValueError(
+            "`log_prior` must hold logarithms of probabilities, minus infinity for never; got NaN, plus infinity, or "
+            "never for all. Pass `probabilities.log()`."
+        )
+    return tensor
+
+
+@overload
+def same_kind(result: Tensor, given: Tensor) -> Tensor: ...
+@overload
+def same_kind(result: Tensor, given: NotTensor) -> NDArray[Any]: ...
+def same_kind(result: Tensor, given: RowsLike) -> Array:
+    """Arrays in, arrays out: torch answers torch, numpy answers numpy and all others."""
+    return result if isinstance(given, Tensor) else result.detach().cpu().numpy()
+
+
+def as_matrix(name: str, value: RowsLike, columns: Sequence[str] | None = None) -> Tensor:
+    """Rows of any kind as a float tensor with two axes; NaN where nothing was observed, and no infinity."""
+    if isinstance(value, Tensor):
+        tensor = _as_tensor(name, value)
+    else:
+        narrow = np.float64 if torch.get_default_dtype() == torch.float64 else np.float32
+        tensor = torch.as_tensor(read_rows(name, value, columns, narrow))
+    if tensor.dtype not in (torch.float32, torch.float64):
+        tensor = tensor.to(torch.get_default_dtype())
+    check_axes(name, tensor.shape)
+    check_finite_rows(name, not bool(torch.isinf(tensor).any()))
+    return tensor
+
+
+def _as_tensor(name: str, value: Array | Entries) -> Tensor:
+    """Convert to torch, sharing memory where torch can: not if it is read-only or reversed."""
+    if not isinstance(value, Tensor):
+        return torch.as_tensor(as_real(name, value))
+    if value.dtype.is_complex:
+        raise InvalidTypeError(f"`{name}` must hold real numbers; got dtype {value.dtype}.")
+    return value
+
+
+def _shape(tensor: Tensor) -> str:
+    return str(tuple(tensor.shape))

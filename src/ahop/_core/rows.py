@@ -1,0 +1,148 @@
+"""Rows of numbers of any kind as numpy arrays. Torch is not needed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ahop._core.arrays import is_tensor, to_numpy
+from ahop._core.frames import is_column, is_frame, names_of, numbers_of, numbers_of_column
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
+
+# Kinds of numpy's dtypes that are real numbers.
+REAL = "fiub"
+# Arguments that are rows of numbers, with NaN for what was not observed.
+ROWS_OF_NUMBERS = ("patterns", "queries", "copies", "values", "right")
+
+
+def read_rows(
+    name: str, value: Any, columns: Sequence[str] | None = None, narrow: DTypeLike = np.float32
+) -> NDArray[Any]:
+    """Read an array, a frame or a list of lists; NaN where nothing was observed.
+
+    Args:
+        columns: the order of the columns of a frame.
+        narrow: dtype of a frame that has no column of double precision.
+    """
+    if is_frame(value):
+        value = numbers_of(value, name, columns, narrow)
+    elif isinstance(value, list | tuple):
+        value = _from_lists(name, value)
+    if not isinstance(value, np.ndarray):
+        raise InvalidTypeError(
+            f"`{name}` must be a numpy array, a torch tensor, a frame or a list of lists; got {type(value).__name__}. "
+            f"Pass `numpy.asarray({name}, dtype='float32')`."
+        )
+    return as_real(name, value)
+
+
+def as_real(name: str, value: Any) -> NDArray[Any]:
+    """Real numbers in the byte order of this machine, contiguous and writable; the same memory where that is so."""
+    given = np.asarray(_unmasked(name, value))
+    if given.dtype.kind not in REAL:
+        raise InvalidTypeError(f"`{name}` must hold real numbers; got dtype {given.dtype}.")
+    native = np.float64 if given.dtype == np.longdouble else given.dtype.newbyteorder("=")
+    return np.require(given, native, ["C", "W"])
+
+
+def read_queries(
+    queries: Any, width: int, columns: Sequence[str] | None = None, name: str = "queries"
+) -> NDArray[np.float32]:
+    """Queries (b, d) in single precision, for patterns of `width` dimensions with these names."""
+    check_named(name, queries, columns)
+    rows = as_real(name, to_numpy(queries)) if is_tensor(queries) else read_rows(name, queries, columns)
+    check_axes(name, rows.shape)
+    check_finite_rows(name, not np.isinf(rows).any())
+    check_width(name, rows.shape, width)
+    largest = np.finfo(np.float32).max
+    found: NDArray[np.float32] = np.clip(rows, -largest, largest).astype(np.float32)
+    return found
+
+
+def as_matrix_of_one(query: Any) -> Any:
+    """One query as rows: a row of its own, a matrix or frame of one row, or a row of a frame."""
+    if hasattr(query, "to_frame"):
+        return query.to_frame().T
+    if is_frame(query):
+        return query
+    rows = query if is_tensor(query) else np.asarray(query, dtype=np.float64)
+    return rows[None] if rows.ndim == 1 else rows
+
+
+def check_single(count: int) -> None:
+    if count != 1:
+        raise ShapeError(f"`query` must be one row; got {count}. Explain one query at a time.")
+
+
+def check_named(name: str, rows: object, columns: Sequence[str] | None) -> None:
+    """Refuse names of columns where the stored patterns have none."""
+    if columns is None and names_of(rows, name) is not None:
+        raise InvalidTypeError(
+            f"`{name}` has names for its columns, and there are none here to put them in order by. Store a frame with "
+            f"such names, or pass `{name}.to_numpy()` if the order is that of the stored patterns."
+        )
+
+
+def check_axes(name: str, shape: Sequence[int]) -> None:
+    if len(shape) != 2:
+        single = f"{name.removesuffix('ies')}y" if name.endswith("ies") else name.removesuffix("s")
+        hint = f" For a single {single} pass `{single}[None]`." if len(shape) == 1 else ""
+        raise ShapeError(f"`{name}` must have two axes, one row each; got shape {tuple(shape)}.{hint}")
+
+
+def check_finite_rows(name: str, is_finite: object) -> None:
+    if not is_finite:
+        raise InvalidValueError(
+            f"`{name}` must be finite; got infinity. Put NaN where nothing was observed, or drop those rows."
+        )
+
+
+def check_width(name: str, shape: Sequence[int], wanted: int) -> None:
+    if shape[-1] != wanted:
+        raise ShapeError(
+            f"`{name}` must have shape (b, {wanted}), as the stored patterns have d={wanted}; got shape {tuple(shape)}."
+        )
+
+
+def as_numbers(name: str, values: Any) -> NDArray[Any]:
+    """Numbers (n,) or (n, c) for the stored patterns, NaN where they are not known; single precision stays so."""
+    if is_frame(values):
+        found = numbers_of(values, name)
+    elif is_column(values):
+        found = numbers_of_column(values, name)
+    elif is_tensor(values):
+        found = as_real(name, to_numpy(values))
+    elif isinstance(values, np.ndarray):
+        found = as_real(name, values)
+    else:
+        found = _from_lists(name, list(values))
+    if found.dtype.kind not in REAL:
+        raise InvalidTypeError(f"`{name}` must hold numbers; got {found.dtype}.")
+    if found.ndim not in (1, 2):
+        raise ShapeError(f"`{name}` must have shape (n,) or (n, c), for n stored patterns; got {found.shape}.")
+    if np.isinf(found).any():
+        raise InvalidValueError(f"`{name}` must be finite; got infinity. Put NaN where it is not known.")
+    return found if found.dtype == np.float32 else found.astype(np.float64)
+
+
+def _from_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
+    """Lists of numbers; None where nothing was observed."""
+    try:
+        found = np.asarray(rows)
+        has_words = found.dtype == object and any(isinstance(each, str | bytes) for each in found.flat)
+        return found.astype(np.float64) if found.dtype == object and not has_words else found
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"`{name}` must be rows of numbers, all of one length; got a list that is not.") from error
+
+
+def _unmasked(name: str, value: Any) -> Any:
+    """Masked entries were not observed: NaN, where numbers can be."""
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    if not np.ma.is_masked(value):
+        return value.data
+    if value.dtype.kind not in REAL or name not in ROWS_OF_NUMBERS:
+        raise InvalidTypeError(f"`{name}` must have no masked entries. Leave those rows out.")
+    numbers = value.data if value.dtype.kind == "f" else value.data.astype(np.float64)
+    return np.where(np.ma.getmaskarray(value), np.nan, numbers)
