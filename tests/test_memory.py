@@ -489,5 +489,3 @@ def test_a_model_takes_the_place_of_all_four_ingredients() -> None:
     for parts in ({"similarity": ahop.EuclideanSimilarity()}, {"separation": ahop.Softmax()}, {"energy": None}):
         with pytest.raises(InvalidTypeError, match="brings its own"):
             ahop.AssociativeMemory(torch.eye(3), model=first.model, **parts)
-    with pytest.raises(InvalidTypeError, match="`similarity` must be of the kind Similarity"):
-        ahop.AssociativeMemory(torch.eye(3), first.model)  # type: ignore[arg-type]
