@@ -73,6 +73,16 @@ def test_a_fit_to_values_beyond_all_differences_is_refused_with_the_mend(largest
         ahop.fit(patterns, pairs=pairs, similarity="euclidean", progress=False)
 
 
+@pytest.mark.parametrize("far", [1e30, 1e60, 1e140])
+def test_a_fit_takes_a_pattern_that_lies_beyond_all_copies(far: float) -> None:
+    patterns = torch.zeros(4, 6, dtype=torch.float64)
+    patterns[:, 5] = torch.tensor([1, 0.25, 0, far], dtype=torch.float64)
+    origins = torch.tensor([0, 0, 0, 1, 1, 1, 2, 3])
+    pairs = ahop.Pairs(origins, patterns[origins].clamp(-10, 10) + 0.1)
+    fitted = ahop.fit(patterns, pairs=pairs, similarity="euclidean", progress=False)
+    assert bool(torch.isfinite(fitted.recall(pairs.queries).posterior).all())
+
+
 @pytest.mark.parametrize("count", [1, 3, 50])
 def test_an_index_with_a_floor_answers_a_query_of_nothing_as_its_memory(count: int) -> None:
     model = ahop.Model(ahop.EuclideanSimilarity(), ahop.Softmax(5.0, floor=0.1))

@@ -95,13 +95,16 @@ class Expectation:
             self.scale = start.variant.scale.double()
         # Entries are told from a place of each dimension: then few digits are enough.
         place = pairs.originals.nanmean(0)
-        place = torch.where(torch.isnan(place), self.middle, place)
+        # Originals that lie beyond all copies would leave no digits to these.
+        is_near = (place - self.middle).abs() <= BEYOND * self.scale
+        place = torch.where(is_near, place, self.middle)
         originals, copies = (
             ((values - place) / self.scale).clamp(-BEYOND, BEYOND).to(DTYPE)
             for values in (pairs.originals, pairs.copies)
         )
         self.place = (place - self.middle) / self.scale
-        self.population = (pairs.population - place.unsqueeze(-1)) / self.scale.unsqueeze(-1)
+        population = (pairs.population - place.unsqueeze(-1)) / self.scale.unsqueeze(-1)
+        self.population = population.clamp(-BEYOND, BEYOND)
         self.originals, self.copies = originals.mT.contiguous(), copies.mT.contiguous()
         self.entries = Entries(self.originals, self.copies)
         self.outliers = StepDensity().double()
