@@ -3,6 +3,7 @@
 import copy
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar, final, overload
 
 import numpy as np
@@ -26,6 +27,7 @@ from ahop.energies.base import Energy
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.memory.explanation import Explanation
 from ahop.memory.model import DEFAULT_ENERGY, Model
+from ahop.memory.planning import Kept
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import BaseRecaller
 from ahop.memory.report import Report
@@ -92,6 +94,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     patterns: Tensor
     log_prior: Tensor | None
     columns: tuple[str, ...] | None = None
+    _kept: Kept | None = None
 
     def __init__(
         self,
@@ -299,7 +302,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def _recalled(
         self, queries: Queries, k: int, where: Entries | None, groups: Sequence[object] | None
     ) -> Recall[Tensor]:
-        state = self._state()
+        state = self._planned() if where is None and groups is None else self._state()
         return state.recalled(queries, k, _rows(where, state.patterns), groups)
 
     @override
@@ -314,6 +317,16 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
             return State(self.patterns, self.log_prior, self.labels, self.model)
         with self._lock:
             return State(self.patterns, self.log_prior, self.labels, self.model)
+
+    def _planned(self) -> State:
+        """The state, laid out for the compiled recall where there is one."""
+        state = self._state()
+        if torch.compiler.is_compiling():
+            return state
+        kept, of = self._kept, (state.model, state.patterns, state.log_prior)
+        if kept is None or not kept.is_of(*of):
+            kept = self._kept = Kept(*of)
+        return replace(state, plan=kept.plan)
 
     def _check_labels(self, named: NDArray[np.object_] | None, count: int) -> None:
         """Check the labels of patterns that are to be added."""

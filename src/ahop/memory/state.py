@@ -17,8 +17,9 @@ from ahop._core.typing import Entries, Queries, Scores, Weights
 from ahop.memory.explain import Compared, explain
 from ahop.memory.explanation import Explanation
 from ahop.memory.model import Model
+from ahop.memory.planning import Answered, Plan
 from ahop.memory.ranking import posterior_of
-from ahop.memory.recall import Recall
+from ahop.memory.recall import Recall, labels_at
 from ahop.memory.recaller import answers_of, looked_up
 from ahop.memory.scoring import rank, rank_together, settled, with_prior, without_floor
 
@@ -29,6 +30,7 @@ class State:
 
     Attributes:
         modulated: the patterns as the similarity sees them, if they are kept; else they are modulated in each call.
+        plan: both of them laid out for the compiled recall; None where torch answers.
     """
 
     patterns: Tensor
@@ -36,6 +38,7 @@ class State:
     labels: NDArray[np.object_] | None
     model: Model
     modulated: Tensor | None = None
+    plan: Plan | None = None
 
     def stored(self) -> Tensor:
         """The patterns as the similarity sees them."""
@@ -68,8 +71,18 @@ class State:
     ) -> Recall[Tensor]:
         """Recall by the scores of all patterns, or of some rows (m,)."""
         k = min(k, len(self.patterns))
+        if self.plan is not None and rows is None and groups is None:
+            answered = self.plan.rank(queries.numpy(), k, torch.get_num_threads())
+            if answered is not None:
+                return self._answered(answered)
         ranked = rank(self.model, self.stored(), queries, k, groups=groups, rows=rows, log_prior=self.log_prior)
         return answers_of(ranked, self.model, k, self.patterns, self.labels)
+
+    def _answered(self, found: Answered) -> Recall[Tensor]:
+        ids, posterior = torch.from_numpy(found.ids), torch.from_numpy(found.posterior)
+        unknown = None if found.unknown is None else torch.from_numpy(found.unknown)
+        labels = labels_at(self.labels, found.ids)
+        return Recall(ids, posterior, self.patterns.detach()[ids], unknown, labels, self.model.is_checked)
 
     def recalled_together(
         self, queries: Queries, k: int, rows: Tensor | None, groups: Sequence[object] | None, same: Entries
