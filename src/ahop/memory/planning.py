@@ -101,8 +101,8 @@ class Answered:
 
 def plan_of(model: Model, patterns: Patterns, log_prior: Tensor | None) -> Plan | None:
     """Lay out the patterns, which are modulated; None where torch must answer."""
-    if native.native is None or patterns.dtype != torch.float32 or patterns.device.type != "cpu":
-        return None
+    if not hasattr(native.native, "Plan") or patterns.dtype != torch.float32 or patterns.device.type != "cpu":
+        return None  # built without a compiler, or before there were plans
     if type(model.modulation) is not Unmodulated or len(patterns) == 0:
         return None
     if not model.weighs_by_mass or not model.beta < LARGEST_BETA or patterns.shape[1] > MOST_DIMENSIONS:
@@ -274,25 +274,43 @@ def _double(values: Tensor) -> NDArray[np.float64]:
 
 
 @final
-class Kept:
-    """The plan of a model and its patterns, and the state of both that it was made from."""
+class Plans:
+    """The plan of a model and its patterns, made at its first use and anew where either has changed in place."""
+
+    def __init__(self) -> None:
+        self._kept: _Kept | None = None
+
+    def __reduce__(self) -> tuple[type["Plans"], tuple[()]]:
+        return Plans, ()  # a copy makes its own
+
+    @property
+    def plan(self) -> Plan | None:
+        """The one that answered last."""
+        return None if self._kept is None else self._kept.plan
+
+    def of(self, model: Model, patterns: Patterns, log_prior: Tensor | None) -> Plan | None:
+        """The plan; None where torch answers."""
+        if torch.compiler.is_compiling():
+            return None
+        kept = self._kept  # another thread may make one too
+        if kept is None or not kept.is_fresh():
+            kept = self._kept = _Kept(model, patterns, log_prior)
+        return kept.plan
+
+
+class _Kept:
+    """A plan, and the state of all that it was made from."""
 
     def __init__(self, model: Model, patterns: Patterns, log_prior: Tensor | None) -> None:
-        self._of = model, patterns, log_prior
         self._places = _places(model)
         tensors = [patterns, *([] if log_prior is None else [log_prior]), *model.buffers(), *model.parameters()]
         is_counted = not any(each.is_inference() for each in tensors)  # else nobody counts what is done to them
         self._versions = [(each, each._version) for each in tensors] if is_counted else []
         self.plan = plan_of(model, patterns, log_prior) if is_counted else None
 
-    def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        return type(None), ()  # a copy of the memory makes its own
-
-    def is_of(self, model: Model, patterns: Patterns, log_prior: Tensor | None) -> bool:
-        return (
-            all(mine is theirs for mine, theirs in zip(self._of, (model, patterns, log_prior), strict=True))
-            and all(found.get(name) is value for found, name, value in self._places)
-            and all(tensor._version == seen for tensor, seen in self._versions)
+    def is_fresh(self) -> bool:
+        return all(found.get(name) is value for found, name, value in self._places) and all(
+            tensor._version == seen for tensor, seen in self._versions
         )
 
 

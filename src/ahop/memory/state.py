@@ -1,23 +1,22 @@
 """One state of a memory: what a call sees of it from its beginning to its end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.derived import keep_derived
-from ahop._core.kernels.packing import keep_packed
 from ahop._core.label_tensors import numbers_of_entries
 from ahop._core.missing import filled, holds_nan, observed
+from ahop._core.prepared import Prepared, derived, prepared
 from ahop._core.tensors import all_finite, saturate
 from ahop._core.typing import Entries, Queries, Scores, Weights
 from ahop.memory.explain import Compared, explain
 from ahop.memory.explanation import Explanation
 from ahop.memory.model import Model
-from ahop.memory.planning import Answered, Plan
+from ahop.memory.planning import Answered, Plans
 from ahop.memory.ranking import posterior_of
 from ahop.memory.recall import Recall, labels_at
 from ahop.memory.recaller import answers_of, looked_up
@@ -29,8 +28,9 @@ class State:
     """Patterns, labels and model that belong together: they answer one call, whatever is added or learned meanwhile.
 
     Attributes:
-        modulated: the patterns as the similarity sees them, if they are kept; else they are modulated in each call.
-        plan: both of them laid out for the compiled recall; None where torch answers.
+        modulated: the patterns as the similarity sees them, where they are no longer those of `patterns`.
+        prepared: what was made of the patterns alone; None if nothing is kept.
+        plans: patterns and model laid out for the compiled recall, once they were asked.
     """
 
     patterns: Tensor
@@ -38,15 +38,18 @@ class State:
     labels: NDArray[np.object_] | None
     model: Model
     modulated: Tensor | None = None
-    plan: Plan | None = None
+    prepared: Prepared | None = field(init=False)
+    plans: Plans = field(init=False, default_factory=Plans)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prepared", prepared(self.patterns))
 
     def stored(self) -> Tensor:
         """The patterns as the similarity sees them."""
         if self.modulated is not None:
             return self.modulated
-        keep_packed(self.patterns)
-        keep_derived(self.patterns)
-        return self.model.modulation(self.patterns)
+        modulation = self.model.modulation
+        return derived(self.patterns, modulation, modulation)
 
     def scores(self, queries: Queries) -> Scores:
         scores = self.model.similarity(self.stored(), queries)
@@ -71,8 +74,9 @@ class State:
     ) -> Recall[Tensor]:
         """Recall by the scores of all patterns, or of some rows (m,)."""
         k = min(k, len(self.patterns))
-        if self.plan is not None and rows is None and groups is None:
-            answered = self.plan.rank(queries.numpy(), k, torch.get_num_threads())
+        if rows is None and groups is None and self.modulated is None:
+            plan = self.plans.of(self.model, self.patterns, self.log_prior)
+            answered = None if plan is None else plan.rank(queries.detach().numpy(), k, torch.get_num_threads())
             if answered is not None:
                 return self._answered(answered)
         ranked = rank(self.model, self.stored(), queries, k, groups=groups, rows=rows, log_prior=self.log_prior)
