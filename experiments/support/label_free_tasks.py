@@ -21,7 +21,7 @@ from experiments.support.wifi_peers import offsets_off, sorensen
 from experiments.support.wifi_protocol import leave_out_phone, metres, phones, scans_of_others
 
 NONE, FIVE, TWENTY, THIRTY, BOTH = "no label", "5 labels", "20 labels", "30 labels", "20 labels and the log"
-DONORS, ASKED = "no label, raw scans of others", "20 labels of ask"
+DONORS, ASKED = "no label, raw scans of others", "20 labels of ask and the log"
 # How many rows of the log are labeled, and whether the others are learned from as well.
 VARIANTS = {
     NONE: (0, True),
@@ -30,7 +30,7 @@ VARIANTS = {
     TWENTY: (20, False),
     THIRTY: (30, False),
     BOTH: (20, True),
-    ASKED: (20, False),
+    ASKED: (20, True),
 }
 
 
