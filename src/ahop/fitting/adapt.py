@@ -214,7 +214,9 @@ class _Log:
         ahead = _ahead([each.information - each.before for each in parts])
         is_likelier = _ahead([each.rise for each in parts]) > LEARNED_STD_ERRORS and ahead > -NO_LESS
         is_kept = ahead > LEARNED_STD_ERRORS or is_likelier
-        numbers = {name: _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")}
+        numbers: dict[str, Any] = {
+            name: _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")
+        }
         told = AdaptReport(len(self.queries), is_kept, way, **numbers)
         if not is_kept:
             return told, None

@@ -118,7 +118,7 @@ def repetitions(reference: Reference | None, log: Tensor) -> int:
 
 
 def _repeated(rows: Tensor) -> int:
-    return len(rows) - len(rows.nan_to_num(torch.inf).unique(dim=0))
+    return len(rows) - len(torch.unique(rows.nan_to_num(torch.inf), dim=0))
 
 
 def shifted(similarity: Similarity, offset: float, dimensions: int, dtype: torch.dtype) -> AlignedSimilarity:
