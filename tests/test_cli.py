@@ -639,7 +639,7 @@ def test_rows_of_one_name_teach_each_other(tmp_path: Path) -> None:
     given = f"ahop fit {tmp_path}/survey.csv --id place --group phone --similarity mixture -o {tmp_path}/m.ahop"
     done = run(f"{given} --queries {tmp_path}/log.csv")
     assert done.code == 0, done.stderr
-    assert "100 rows of 20 labels. Leaving out each of 5 groups in turn" in done.stdout
+    assert "100 rows of 20 labels.\nLeaving out each of 5 groups in turn" in done.stdout
     memory = ahop.load(tmp_path / "m.ahop")
     answer = memory.recall(log)
     assert len(memory) == 20
