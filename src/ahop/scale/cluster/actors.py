@@ -1,12 +1,14 @@
 """Shards as Ray actors: start, restart, placement and shutdown."""
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Any, final
 
 from ahop._core import optional
 from ahop.errors import AhopError, UnavailableError
+from ahop.scale.cluster.messages import Message, ShardResult
 from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.replicas import ReplicaSet
 from ahop.scale.cluster.router import Router, Timeouts
@@ -40,6 +42,9 @@ class Generation:
         except BaseException:
             self._kill()
             raise
+
+    def answers(self, messages: Iterator[Message], k: int, where: str | None) -> Iterator[list[ShardResult]]:
+        return self.router.answers(messages, k, where)
 
     def hold(self) -> bool:
         """Do not end before `let_go`; false if it is over."""

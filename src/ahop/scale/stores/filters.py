@@ -38,6 +38,13 @@ def as_filter(where: Mapping[str, object] | Array, schema: Any) -> str:
     return " AND ".join(parts)
 
 
+def kind_of(kind: Any) -> str:
+    """Python's name for the values of a column."""
+    types = optional.pyarrow().types
+    known = {"bool": types.is_boolean, "int": types.is_integer, "float": types.is_floating}
+    return next((name for name, fits in known.items() if fits(kind)), "str")
+
+
 def _several(wanted: object) -> list[Any]:
     if isinstance(wanted, torch.Tensor | np.ndarray):
         listed: list[Any] = np.asarray(wanted).reshape(-1).tolist()
