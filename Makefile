@@ -36,6 +36,7 @@ bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks cluster --json
 	$(PYTHON) -m benchmarks service --json
 	$(PYTHON) -m benchmarks scorer --json
+	$(PYTHON) -m benchmarks hand --json
 
 faults:  ## kills, lost writes, disk errors, flipped bits, bent inputs and requests, counted; goes on where it was cut
 	$(PYTHON) -m faults --resume

@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
+from ahop._core import prepared
 from ahop._core.kernels import native as finding
-from ahop._core.kernels import packing
 from ahop._core.kernels.footprints import footprint_scores
 from ahop._core.kernels.native import native
-from ahop._core.kernels.packing import KEPT, Packed, packed
+from ahop._core.kernels.packing import Packed, packed
 from ahop._core.kernels.plain import BASES, NUMBERS, footprint_scores_plain
 from tests.strategies import seeds
 
@@ -245,7 +245,7 @@ def test_operators_keep_torchs_own_rules() -> None:
 
 
 def kept(patterns: Tensor) -> Packed:
-    known = getattr(patterns, KEPT)
+    known = packed(patterns)
     assert isinstance(known, Packed)
     return known
 
@@ -327,7 +327,7 @@ def test_blocks_made_in_inference_mode_serve_outside_and_the_other_way_round() -
 
 
 def test_large_memories_are_read_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "MOST_PACKED_BYTES", 10)
+    monkeypatch.setattr(prepared, "MOST_BYTES", 10)
     memory = ahop.AssociativeMemory(torch.randn(50, 7))
     memory.scores(torch.randn(2, 7))
     assert packed(memory.patterns) is None

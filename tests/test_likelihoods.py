@@ -11,7 +11,8 @@ import ahop
 from ahop._core.kernels import native as finding
 from ahop._core.kernels.likelihoods import serves_mixture
 from ahop._core.kernels.native import native
-from ahop._core.kernels.packing import keep_packed
+from ahop._core.kernels.packing import packed
+from ahop._core.prepared import prepared
 from tests.strategies import seeds
 
 INSTRUCTION_SETS = native.instruction_sets() if native is not None else []
@@ -59,9 +60,9 @@ def test_scores_are_the_sum_of_the_evidence(
     assert native is not None
     native.use(instruction_set)
     try:
-        for prepare in (None, keep_packed):  # read in place, then packed
-            if prepare is not None:
-                prepare(patterns)
+        for owned in (False, True):  # read in place, then packed
+            holder = prepared(patterns) if owned else None
+            assert (packed(patterns) is not None) == (holder is not None)
             found = variant.evidence(patterns, queries)
             # Digits are lost where large addends of both signs meet, and in the squares of far places.
             size = float(expected.abs().sum(-1).max()) if expected.numel() else 1.0
@@ -104,9 +105,9 @@ def test_tables_are_looked_up_as_the_formula_says(
     assert native is not None
     native.use(instruction_set)
     try:
-        for prepare in (None, keep_packed):  # read in place, then packed
-            if prepare is not None:
-                prepare(patterns)
+        for owned in (False, True):  # read in place, then packed
+            holder = prepared(patterns) if owned else None
+            assert (packed(patterns) is not None) == (holder is not None)
             found = similarity(patterns, queries)
             size = float(expected.abs().sum(-1).max()) if expected.numel() else 1.0
             tolerance = (1e-5 if dtype == torch.float32 else 1e-13) * max(10.0, size)

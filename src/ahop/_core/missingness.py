@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from ahop._core.checks import check_count
 from ahop._core.component import Component
-from ahop._core.derived import derived
+from ahop._core.prepared import derived
 from ahop._core.tensors import few_columns
 from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 
@@ -70,7 +70,7 @@ class Missingness(Component):
         """The sum over the dimensions, (b, n), as one matrix product."""
         if not self.is_evidence:
             return patterns.new_zeros(*queries.shape[:-1], patterns.shape[-2])
-        moved, complete, empty = derived(patterns, self, lambda: self._of_patterns(patterns))
+        moved, complete, empty = derived(patterns, self._of_patterns, self)
         gaps = torch.isnan(queries)
         columns = few_columns(~gaps, moved.shape[-1])
         if columns is None:

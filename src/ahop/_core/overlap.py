@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from ahop._core.derived import has_gaps
 from ahop._core.missing import observed
+from ahop._core.prepared import has_gaps
 from ahop._core.typing import Patterns, Queries
 
 

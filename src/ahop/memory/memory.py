@@ -16,10 +16,10 @@ from ahop._core.checks import check_kind
 from ahop._core.frames import index_of, names_of
 from ahop._core.html import facts
 from ahop._core.inputs import as_log_prior, as_patterns, as_queries, as_query, as_rows, flags_of, same_kind
-from ahop._core.kernels.packing import worth_packing
 from ahop._core.label_tensors import as_text
 from ahop._core.labels import as_labels, frozen
 from ahop._core.locks import CopyableLock
+from ahop._core.prepared import worth_preparing
 from ahop._core.typing import Array, Entries, NotTensor, PerQuery, Queries, RowsLike, Scores, Weights
 from ahop._core.words import told
 from ahop.energies.base import Energy
@@ -92,6 +92,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     patterns: Tensor
     log_prior: Tensor | None
     columns: tuple[str, ...] | None = None
+    _last: State | None = None  # of the last call: it holds what was made of the patterns
 
     def __init__(
         self,
@@ -107,8 +108,8 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     ) -> None:
         super().__init__()
         stored = as_patterns(patterns)
-        if not isinstance(patterns, Tensor) and worth_packing(stored):
-            # torch counts the changes to a tensor, nobody those to an array: blocks would be stale
+        if not isinstance(patterns, Tensor) and worth_preparing(stored):
+            # torch counts the changes to a tensor, nobody those to an array
             stored = stored.clone()
         self.register_buffer("patterns", stored)
         self.register_buffer("log_prior", None if log_prior is None else as_log_prior(log_prior, stored))
@@ -270,7 +271,9 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def __getstate__(self) -> dict[str, Any]:
         """One state, which all copies are made of: whatever is added meanwhile goes to tensors of its own."""
         with self._lock:
-            return {name: copy.copy(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
+            mine = {name: copy.copy(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
+        mine.pop("_last", None)
+        return mine
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file that `ahop.load` reads. No pickle; written beside, then moved into place."""
@@ -313,7 +316,14 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         if torch.compiler.is_compiling():  # a compiler sees no other thread
             return State(self.patterns, self.log_prior, self.labels, self.model)
         with self._lock:
-            return State(self.patterns, self.log_prior, self.labels, self.model)
+            parts = self.patterns, self.log_prior, self.labels, self.model
+            last = self._last
+            if last is None or any(
+                now is not then
+                for now, then in zip(parts, (last.patterns, last.log_prior, last.labels, last.model), strict=True)
+            ):
+                last = self._last = State(*parts)
+            return last
 
     def _check_labels(self, named: NDArray[np.object_] | None, count: int) -> None:
         """Check the labels of patterns that are to be added."""

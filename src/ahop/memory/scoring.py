@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ahop._core.best_rows import BestRows
 from ahop._core.blocks import TEMPORARY_BYTES, blocks
-from ahop._core.derived import have_gaps
+from ahop._core.prepared import have_gaps
 from ahop._core.tensors import lowest, saturate
 from ahop._core.typing import Patterns, Queries, Scores
 from ahop.memory.model import Model

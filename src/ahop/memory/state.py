@@ -1,17 +1,16 @@
 """One state of a memory: what a call sees of it from its beginning to its end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.derived import keep_derived
-from ahop._core.kernels.packing import keep_packed
 from ahop._core.label_tensors import numbers_of_entries
 from ahop._core.missing import filled, holds_nan, observed
+from ahop._core.prepared import Prepared, derived, prepared
 from ahop._core.tensors import all_finite, saturate
 from ahop._core.typing import Entries, Queries, Scores, Weights
 from ahop.memory.explain import Compared, explain
@@ -28,7 +27,8 @@ class State:
     """Patterns, labels and model that belong together: they answer one call, whatever is added or learned meanwhile.
 
     Attributes:
-        modulated: the patterns as the similarity sees them, if they are kept; else they are modulated in each call.
+        modulated: the patterns as the similarity sees them, where they are no longer those of `patterns`.
+        prepared: what was made of the patterns alone; None if nothing is kept.
     """
 
     patterns: Tensor
@@ -36,14 +36,17 @@ class State:
     labels: NDArray[np.object_] | None
     model: Model
     modulated: Tensor | None = None
+    prepared: Prepared | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prepared", prepared(self.patterns))
 
     def stored(self) -> Tensor:
         """The patterns as the similarity sees them."""
         if self.modulated is not None:
             return self.modulated
-        keep_packed(self.patterns)
-        keep_derived(self.patterns)
-        return self.model.modulation(self.patterns)
+        modulation = self.model.modulation
+        return derived(self.patterns, modulation, modulation)
 
     def scores(self, queries: Queries) -> Scores:
         scores = self.model.similarity(self.stored(), queries)

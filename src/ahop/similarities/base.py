@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from ahop._core.blocks import CACHE_BYTES, pair_blocks
 from ahop._core.component import Component
-from ahop._core.derived import have_gaps
 from ahop._core.missing import filled, holds_nan, observed
 from ahop._core.overlap import shared_dimensions
+from ahop._core.prepared import have_gaps
 from ahop._core.tensors import all_finite, lowest, saturate
 from ahop._core.typing import Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
 from ahop.errors import UnsupportedError

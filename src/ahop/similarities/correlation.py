@@ -4,12 +4,11 @@ from typing import final
 
 import torch
 from torch import Tensor
-from torch.nn import Module
 from typing_extensions import override
 
-from ahop._core.derived import derived
 from ahop._core.missing import about_mean, filled, observed
 from ahop._core.overlap import over_observed
+from ahop._core.prepared import derived
 from ahop._core.tensors import of_largest_one, of_unit_length
 from ahop._core.typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
@@ -17,9 +16,6 @@ from ahop.similarities.cosine import over_root, with_squares
 
 # A sum of squares whose share around the mean is no larger than this is rounding: the row is constant.
 ROUNDING = 1e-12
-
-# Who makes something of stored patterns for queries with gaps.
-WITH_GAPS = Module()
 
 
 @final
@@ -32,17 +28,25 @@ class CorrelationSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        stored = derived(patterns, self, lambda: of_unit_length(about_mean(patterns)))
+        stored = derived(patterns, _directions)
         return of_unit_length(about_mean(queries)) @ stored.mT
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        stored, squares = derived(patterns, WITH_GAPS, lambda: with_squares(about_mean(patterns.double())), copies=4)
+        stored, squares = derived(patterns, _with_squares, copies=4)
         asked, in_queries = of_largest_one(filled(about_mean(queries.double()))), observed(queries).double()
         sums = over_observed(torch.stack([in_queries, asked, asked.square()]), patterns)
         shared, of_queries, of_patterns = sums[0].clamp_min(1), sums[1], in_queries @ stored.mT
         lengths = _around(sums[2], of_queries, shared) * _around(in_queries @ squares.mT, of_patterns, shared)
         return over_root(asked @ stored.mT - of_queries * of_patterns / shared, lengths).to(queries.dtype)
+
+
+def _directions(patterns: Patterns) -> Tensor:
+    return of_unit_length(about_mean(patterns))
+
+
+def _with_squares(patterns: Patterns) -> tuple[Tensor, Tensor]:
+    return with_squares(about_mean(patterns.double()))
 
 
 def _around(squares: Tensor, sums: Tensor, count: Tensor) -> Tensor:

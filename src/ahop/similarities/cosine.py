@@ -3,18 +3,14 @@
 from typing import final
 
 from torch import Tensor
-from torch.nn import Module
 from typing_extensions import override
 
-from ahop._core.derived import derived
 from ahop._core.missing import filled, observed
 from ahop._core.overlap import over_observed
+from ahop._core.prepared import derived
 from ahop._core.tensors import few_columns, of_largest_one, of_unit_length
 from ahop._core.typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
-
-# Who makes something of stored patterns for queries with gaps.
-WITH_GAPS = Module()
 
 
 @final
@@ -26,21 +22,25 @@ class CosineSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        stored = derived(patterns, self, lambda: of_unit_length(patterns).mT.contiguous())
+        stored = derived(patterns, _directions)
         asked, columns = of_unit_length(queries), few_columns(queries != 0, stored.shape[-1])
         return asked @ stored if columns is None else asked[..., columns] @ stored[..., columns, :]
 
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
-        stored, squares = derived(patterns, WITH_GAPS, lambda: with_squares(patterns.double()), copies=4)
+        stored, squares = derived(patterns, with_squares, copies=4)
         asked = of_largest_one(filled(queries).double())
         lengths = over_observed(asked.square(), patterns) * (observed(queries).double() @ squares.mT)
         return over_root(asked @ stored.mT, lengths).to(queries.dtype)
 
 
+def _directions(patterns: Patterns) -> Tensor:
+    return of_unit_length(patterns).mT.contiguous()
+
+
 def with_squares(patterns: Patterns) -> tuple[Tensor, Tensor]:
-    """The patterns with their largest entry at one and zeros in the gaps, and the squares of these, (n, d)."""
-    stored = of_largest_one(filled(patterns))
+    """The patterns with their largest entry at one and zeros in the gaps, and the squares of these; in float64."""
+    stored = of_largest_one(filled(patterns).double())
     return stored, stored.square()
 
 

@@ -3,18 +3,14 @@
 from typing import final
 
 from torch import Tensor
-from torch.nn import Module
 from typing_extensions import override
 
-from ahop._core.derived import derived
 from ahop._core.missing import about_center, filled, observed
 from ahop._core.overlap import extrapolation, over_observed
+from ahop._core.prepared import derived
 from ahop._core.tensors import centered
 from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
-
-# Who makes something of stored patterns for queries with gaps.
-WITH_GAPS = Module()
 
 
 @final
@@ -33,7 +29,7 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, squares = derived(patterns, self, lambda: _with_lengths(patterns))
+        center, stored, squares = derived(patterns, _with_lengths)
         asked = queries - center
         products = 2 * asked @ stored.mT
         return products.sub_(asked.square().sum(-1, keepdim=True)).sub_(squares).clamp_max(0)  # no pass but these
@@ -55,7 +51,7 @@ class EuclideanSimilarity(DecomposableSimilarity):
 
 def centered_squares(patterns: Patterns) -> tuple[Tensor, Patterns, Patterns]:
     """The center of the patterns, these about it with zeros in the gaps, and the squares of these: kept with them."""
-    return derived(patterns, WITH_GAPS, lambda: _with_squares(patterns), copies=2)
+    return derived(patterns, _with_squares, copies=2)
 
 
 def _with_lengths(patterns: Patterns) -> tuple[Tensor, Patterns, Tensor]:

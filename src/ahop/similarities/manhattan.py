@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from ahop._core.derived import derived
 from ahop._core.missing import about_center, filled, observed
 from ahop._core.overlap import extrapolation, over_gaps
+from ahop._core.prepared import derived
 from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity
 
@@ -30,7 +30,7 @@ class ManhattanSimilarity(DecomposableSimilarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         """The distance once gaps hold the center, less what these add to it."""
-        center, stored, sizes = derived(patterns, self, lambda: _with_sizes(patterns), copies=2)
+        center, stored, sizes = derived(patterns, _with_sizes, copies=2)
         asked = filled(queries - center)
         added = over_gaps(asked.abs(), patterns) + (1 - observed(queries)) @ sizes.mT
         return (added - torch.cdist(asked, stored, p=1.0)).clamp_max(0) * extrapolation(patterns, queries)

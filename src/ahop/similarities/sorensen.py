@@ -4,18 +4,14 @@ from typing import final
 
 import torch
 from torch import Tensor
-from torch.nn import Module
 from typing_extensions import override
 
-from ahop._core.derived import derived
 from ahop._core.missing import filled, observed
 from ahop._core.overlap import over_gaps, over_observed
+from ahop._core.prepared import derived
 from ahop._core.tensors import few_columns
 from ahop._core.typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
-
-# Who makes something of stored patterns for queries with gaps.
-WITH_GAPS = Module()
 
 
 @final
@@ -29,7 +25,7 @@ class SorensenSimilarity(Similarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        amounts = derived(patterns, self, lambda: patterns.abs().sum(-1, dtype=torch.float64))
+        amounts = derived(patterns, _amounts)
         totals = (queries.abs().sum(-1).unsqueeze(-1) + amounts.unsqueeze(-2)).to(queries.dtype)
         columns = few_columns(queries != 0, len(patterns))
         if columns is None or patterns.ndim > 2:
@@ -42,11 +38,15 @@ class SorensenSimilarity(Similarity):
     @override
     def partial(self, patterns: Patterns, queries: Queries) -> Scores:
         # With zeros in the gaps a difference is also what only one side has: known, and taken off again.
-        stored, sizes = derived(patterns, WITH_GAPS, lambda: _with_sizes(patterns), copies=4)
+        stored, sizes = derived(patterns, _with_sizes, copies=4)
         asked, in_queries = filled(queries).double(), observed(queries).double()
         alone = over_gaps(asked.abs(), patterns) + (1 - in_queries) @ sizes.mT
         totals = over_observed(asked.abs(), patterns) + in_queries @ sizes.mT
         return _ratio(torch.cdist(asked, stored, p=1.0) - alone, totals).to(queries.dtype)
+
+
+def _amounts(patterns: Patterns) -> Tensor:
+    return patterns.abs().sum(-1, dtype=torch.float64)
 
 
 def _with_sizes(patterns: Patterns) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from ahop._core.checks import check_kind
-from ahop._core.derived import derived
+from ahop._core.prepared import derived
 from ahop._core.typing import Patterns, Queries, Scores
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
@@ -50,7 +50,7 @@ class TransformedSimilarity(WrappedSimilarity):
 
     def _stored(self, patterns: Patterns) -> Tensor:
         """The patterns behind the transform, which may have another number of dimensions."""
-        return derived(patterns, self.transform, lambda: self.transform(patterns))
+        return derived(patterns, self.transform, self.transform)
 
     @override
     def with_base(self, base: Similarity) -> "TransformedSimilarity":

@@ -4,20 +4,16 @@ from typing import final
 
 import torch
 from torch import Tensor, nn
-from torch.nn import Module
 from typing_extensions import override
 
 from ahop._core.checks import check_count
-from ahop._core.derived import derived
 from ahop._core.missing import filled, holds_nan, observed
 from ahop._core.overlap import extrapolation, over_observed
+from ahop._core.prepared import derived
 from ahop._core.tensors import block_diagonal, centered
 from ahop._core.typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity
 from ahop.similarities.euclidean import centered_squares
-
-# Who makes something of complete patterns.
-COMPLETE = Module()
 
 
 @final
@@ -43,7 +39,7 @@ class UnifiedSimilarity(DecomposableSimilarity, LinearSimilarity):
 
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
-        center, stored, squares = derived(patterns, COMPLETE, lambda: _with_squares(patterns), copies=2)
+        center, stored, squares = derived(patterns, _with_squares, copies=2)
         precision, slope, asked = self.precision.to(stored.dtype), self.slope.to(stored.dtype), queries - center
         of_queries = ((slope - precision * asked) * asked).sum(-1).unsqueeze(-1)
         return (2 * precision * asked - slope) @ stored.mT + of_queries - (squares @ precision).unsqueeze(-2)

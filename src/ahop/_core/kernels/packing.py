@@ -1,7 +1,7 @@
 """Patterns in the order that the kernels read them: in blocks, dimension by dimension, one lane a pattern.
 
-Blocks belong to a tensor that someone wants to keep them for, as a memory does, and end with it; all others are read in
-place. They are made once and never changed, so any number of threads may read them.
+Blocks are made of patterns that somebody holds prepared, as a memory does; all others are read in place. They never
+change, so any number of threads may read them.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,9 @@ import torch
 from torch import Tensor
 
 from ahop._core.kernels.native import compiled, threads_for
+from ahop._core.prepared import held
 
 BLOCK_BYTES = 64
-# Larger memories are read in place: packing is a matter of some per cent, a second copy of one of memory.
-MOST_PACKED_BYTES = 128 * 2**20
-# Where a tensor keeps its blocks.
-KEPT = "_ahop_packed"
 
 
 @dataclass(frozen=True)
@@ -25,33 +22,16 @@ class Packed:
     Attributes:
         blocks: (blocks, d, lanes); behind the last pattern anything.
         finite: (blocks,) one where all of a block is; zero where it may not be.
-        version: of the tensor when it was packed; None if it was not yet.
     """
 
     blocks: Tensor
     finite: Tensor
-    version: int | None
-
-
-def worth_packing(patterns: Tensor) -> bool:
-    return patterns.numel() * patterns.element_size() <= MOST_PACKED_BYTES
-
-
-def keep_packed(patterns: Tensor) -> None:
-    """From now on, have the blocks of these patterns at hand; unless they are too many, or change with every call."""
-    if torch.compiler.is_compiling() or patterns.requires_grad or patterns.is_inference():
-        return
-    if worth_packing(patterns) and not hasattr(patterns, KEPT):
-        setattr(patterns, KEPT, Packed(_blocks(patterns, 0), torch.empty(0, dtype=torch.uint8), None))
 
 
 def packed(patterns: Tensor) -> Packed | None:
-    """The blocks of these patterns, if they are kept."""
-    known: Packed | None = getattr(patterns, KEPT, None)
-    if known is not None and known.version != patterns._version:
-        known = _pack(patterns)
-        setattr(patterns, KEPT, known)
-    return known
+    """The blocks of these patterns, if they are held prepared."""
+    kept = held(patterns)
+    return None if kept is None else kept.get(_pack)
 
 
 def stored(patterns: Tensor, blocks: Packed | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -63,14 +43,12 @@ def stored(patterns: Tensor, blocks: Packed | None) -> tuple[Tensor, Tensor, Ten
 
 
 def _pack(patterns: Tensor) -> Packed:
-    module, version = compiled(), patterns._version
+    module = compiled()
     assert module is not None
-    lanes = BLOCK_BYTES // patterns.element_size()
-    count = -(-len(patterns) // lanes)
-    with torch.inference_mode(False):
-        blocks, finite = _blocks(patterns, count).zero_(), torch.ones(count, dtype=torch.uint8)
+    count = -(-len(patterns) // (BLOCK_BYTES // patterns.element_size()))
+    blocks, finite = _blocks(patterns, count).zero_(), torch.ones(count, dtype=torch.uint8)
     module.pack(patterns.detach().contiguous(), blocks, finite, threads_for(patterns.numel()))
-    return Packed(blocks, finite, version)
+    return Packed(blocks, finite)
 
 
 def _blocks(patterns: Tensor, count: int) -> Tensor:

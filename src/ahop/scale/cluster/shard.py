@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ahop._core.derived import has_gaps
 from ahop._core.inputs import as_queries
+from ahop._core.prepared import has_gaps
 from ahop.memory.scoring import worst_among
 from ahop.scale.cluster.messages import Message, ShardResult, worst_count
 from ahop.scale.cluster.options import ShardOptions

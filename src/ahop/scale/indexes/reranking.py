@@ -13,11 +13,11 @@ from typing_extensions import override
 
 from ahop._core.blocks import blocks
 from ahop._core.checks import check_count, check_kind
-from ahop._core.derived import have_gaps
 from ahop._core.free_memory import check_free_memory
 from ahop._core.html import facts
 from ahop._core.inputs import as_queries, as_query, as_rows
 from ahop._core.overlap import shared_dimensions
+from ahop._core.prepared import have_gaps, prepared
 from ahop._core.tensors import best_first, lowest
 from ahop._core.typing import Entries, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
@@ -79,7 +79,6 @@ class Index(BaseRecaller[Where]):
         self.removed = torch.zeros(len(memory), dtype=torch.bool)
         if memory.log_prior is not None:
             self.removed |= torch.isneginf(memory.log_prior).cpu()
-        self._stored = memory.modulation(memory.patterns).detach()
         self._shares_lifting: WeakKeyDictionary[Similarity, bool] = WeakKeyDictionary()
         self._draw()
 
@@ -154,7 +153,6 @@ class Index(BaseRecaller[Where]):
         if len(rows):
             self.engine.add(lifted(self.memory, self.lifting, rows))
             self.removed = torch.cat([self.removed, torch.zeros(len(rows), dtype=torch.bool)])
-            self._stored = self.memory.modulation(self.memory.patterns).detach()
             self._draw()
         return rows
 
@@ -206,7 +204,9 @@ class Index(BaseRecaller[Where]):
         return (gathered(found) if found else self._nothing(checked, wanted)).best(k)
 
     def _draw(self) -> None:
-        """The rows that stand for all others, the same each time."""
+        """The patterns as the similarity sees them, and the rows that stand for all others, the same each time."""
+        self._stored = self.memory.modulation(self.memory.patterns).detach()
+        self._prepared = prepared(self._stored)
         rows = (~self.removed).nonzero().squeeze(-1)
         if len(rows) > DRAWN:
             generator = torch.Generator().manual_seed(0)

@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from weakref import ref
 
 import pytest
@@ -11,8 +12,8 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop._core.derived import derived, keep_derived
 from ahop._core.missingness import Missingness
+from ahop._core.prepared import derived, held, prepared
 from ahop.similarities import CosineSimilarity, Similarity, TransformedSimilarity
 from ahop.transforms import PowerTransform
 
@@ -37,7 +38,8 @@ def one_row(patterns: Tensor) -> None:
 @pytest.mark.parametrize("change", [moved, one_row])
 def test_patterns_that_change_are_looked_at_again(change: Callable[[Tensor], None]) -> None:
     similarity, patterns, queries = transformed(), rows(), rows(4)
-    keep_derived(patterns)
+    owner = prepared(patterns)
+    assert owner is not None
     similarity(patterns, queries)
     change(patterns)
     assert torch.equal(similarity(patterns, queries), similarity(patterns.clone(), queries))
@@ -45,7 +47,8 @@ def test_patterns_that_change_are_looked_at_again(change: Callable[[Tensor], Non
 
 def test_parts_that_change_are_asked_again() -> None:
     missingness, patterns, queries = Missingness(6, 3), rows(), rows(4)
-    keep_derived(patterns)
+    owner = prepared(patterns)
+    assert owner is not None
     for shifts in ([0.0, 1.0, 2.0, 3.0], [3.0, 1.0, 0.0, -1.0]):
         missingness.shifts.copy_(torch.tensor(shifts))
         assert torch.equal(missingness.evidence(patterns, queries), missingness.evidence(patterns.clone(), queries))
@@ -54,16 +57,18 @@ def test_parts_that_change_are_asked_again() -> None:
         assert torch.equal(missingness.evidence(patterns, queries), missingness.evidence(patterns.clone(), queries))
 
 
-def test_it_is_made_once_and_ends_with_patterns_and_parts() -> None:
+def test_it_is_made_once_and_ends_with_owner_and_parts() -> None:
     module, patterns, made = torch.nn.Linear(2, 2).requires_grad_(False), rows(), list[Tensor]()
 
-    def make() -> Tensor:
-        made.append(patterns + 1)
+    def make(given: Tensor) -> Tensor:
+        made.append(given + 1)
         return made[-1]
 
-    assert derived(patterns, module, make) is not derived(patterns, module, make), "nobody asked to keep it"
-    keep_derived(patterns)
-    assert derived(patterns, module, make) is derived(patterns, module, make)
+    assert derived(patterns, make, module) is not derived(patterns, make, module), "nobody holds it"
+    owner = prepared(patterns)
+    assert owner is not None
+    assert prepared(patterns) is owner
+    assert derived(patterns, make, module) is derived(patterns, make, module)
     assert len(made) == 3
     watched = ref(made.pop())
     made.clear()
@@ -71,24 +76,67 @@ def test_it_is_made_once_and_ends_with_patterns_and_parts() -> None:
     del module
     gc.collect()
     assert watched() is None
+    del owner
+    assert held(patterns) is None
+
+
+def test_functions_and_parts_each_have_their_own_result() -> None:
+    patterns, one, two = rows(gaps=0), PowerTransform(-1.0, 0.1), PowerTransform(-1.0, 0.2)
+    owner = prepared(patterns)
+    assert owner is not None
+    for _ in range(2):
+        assert torch.equal(derived(patterns, one, one), one(patterns))
+        assert torch.equal(derived(patterns, two, two), two(patterns))
+        assert derived(patterns, torch.numel) == patterns.numel()
+    one.exponent = 3.0
+    assert torch.equal(derived(patterns, one, one), one(patterns))
+
+
+def test_threads_that_ask_at_once_get_equal_results() -> None:
+    patterns, queries = rows(500), rows(16)
+    memory = ahop.AssociativeMemory(patterns, transformed())
+    expected = ahop.AssociativeMemory(patterns.clone(), transformed()).recall(queries, 3)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: memory.recall(queries, 3), range(24)))
+    assert all(torch.equal(each.posterior, expected.posterior) for each in found)
+
+
+def test_a_memory_drops_it_with_its_patterns_and_leaves_nothing_on_them() -> None:
+    patterns = rows()
+    memory = ahop.AssociativeMemory(patterns, transformed())
+    memory.recall(rows(4))
+    assert held(patterns) is not None
+    assert not vars(patterns)
+    memory.add(rows(5))
+    memory.recall(rows(4))
+    assert held(patterns) is None
+    index = ahop.AssociativeMemory(patterns)
+    index.recall(rows(4))
+    index.separation = ahop.separations.Softmax(2.0)
+    index.recall(rows(4))
+    assert held(patterns) is not None
+    del index
+    assert held(patterns) is None
 
 
 def test_gradients_reach_patterns_and_parts() -> None:
     similarity, patterns = CosineSimilarity(), rows(gaps=0).requires_grad_()
-    keep_derived(patterns)
+    assert prepared(patterns) is None
     similarity(patterns, rows(4, 0)).sum().backward()  # type: ignore[no-untyped-call]
     assert patterns.grad is not None
     linear, stored = torch.nn.Linear(6, 6), rows(gaps=0)
-    keep_derived(stored)
+    owner = prepared(stored)
+    assert owner is not None
     for _ in range(2):
         linear.zero_grad()
-        derived(stored, linear, lambda: linear(stored)).sum().backward()
+        derived(stored, linear, linear).sum().backward()
         assert linear.weight.grad is not None
 
 
 def test_what_is_kept_in_inference_mode_serves_outside_of_it() -> None:
     similarity, patterns = transformed(), rows()
-    keep_derived(patterns)
+    owner = prepared(patterns)
+    assert owner is not None
     with torch.inference_mode():
         similarity(patterns, rows(4))
     queries = rows(4).nan_to_num().requires_grad_()
