@@ -6,6 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from ahop.fitting.choosing.posterior import calibrated, closest_rivals
+from ahop.fitting.settings import PosteriorSettings
 from ahop.fitting.unlabeled.repeats import Repeats
 from ahop.memory.model import Model
 from ahop.separations.softmax import Softmax
@@ -43,7 +44,7 @@ class Check:
 
 
 @torch.no_grad()
-def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Check:
+def check(repeats: Repeats, model: Model, seed: int, settings: PosteriorSettings, finds_offset: bool) -> Check:
     """Answer each part of the rows from patterns that are made without it.
 
     Args:
@@ -63,7 +64,7 @@ def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Chec
         part_of.append(torch.full((len(asked),), part))
     all_scores, all_origins, parts = torch.cat(scores), torch.cat(origins), torch.cat(part_of)
     weights = 1 / torch.bincount(parts)[parts].double()  # a group counts once, however long its log
-    beta, posterior = calibrated(closest_rivals([all_scores], all_origins), weights / weights.mean())
+    beta, posterior = calibrated(closest_rivals([all_scores], all_origins), weights / weights.mean(), settings)
     said, first = Softmax(beta, floor=posterior.floor)(all_scores).double().max(-1)
     right = (first == all_origins).double()
     return Check(
