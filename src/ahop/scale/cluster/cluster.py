@@ -18,10 +18,9 @@ from ahop._core.typing import Queries
 from ahop.errors import UnsupportedError
 from ahop.memory.recall import Recall
 from ahop.scale.cluster.actors import Generation
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.ray_access import listen_on_this_machine, refuse_open_ray
 from ahop.scale.cluster.router import Timeouts
-from ahop.scale.cluster.spec import as_store
+from ahop.scale.cluster.spec import ShardOptions, as_store
 from ahop.scale.cluster.view import ShardedRecaller, View
 from ahop.scale.stores.location import Address
 from ahop.scale.stores.store import Store, open_store

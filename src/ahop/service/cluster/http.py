@@ -10,8 +10,8 @@ from ahop._core import optional
 from ahop._core.checks import check_count
 from ahop.errors import InvalidValueError, UnsupportedError
 from ahop.scale.cluster.cluster import Cluster, connect
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.router import Timeouts
+from ahop.scale.cluster.spec import ShardOptions
 from ahop.scale.stores.location import Address
 from ahop.scale.stores.store import Store
 

@@ -12,8 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ahop.errors import InvalidValueError
 from ahop.scale.cluster.client import MOST_NUMBERS
-from ahop.scale.cluster.replicas import ReplicaSet
-from ahop.scale.cluster.router import Router, Timeouts
+from ahop.scale.cluster.router import ReplicaSet, Router, Timeouts
 from ahop.scale.cluster.spec import ShardSpec
 from ahop.scale.cluster.view import View
 from ahop.scale.stores.store import open_store
