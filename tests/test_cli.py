@@ -24,13 +24,13 @@ from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 import ahop
-from ahop.cli.app import COMMANDS
+from ahop.cli.commands import COMMANDS
 from ahop.cli.running import command
 from ahop.cli.tables.choosing import Wanted, choose
-from ahop.cli.tables.columns import Sheet
 from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.saving import write_table, written
+from ahop.cli.tables.sheet import Sheet
 from ahop.cli.tables.table import Table
-from ahop.cli.tables.writing import write_table, written
 from ahop.datasets.building import demo_tables
 from ahop.errors import AhopError
 from ahop.runtime.scorer import Scorer
@@ -119,9 +119,8 @@ def python(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
 
 
 def test_help_and_wrong_flags_do_not_wait_for_torch() -> None:
-    script = (
-        "import sys, ahop.cli.app; print([name for name in ('torch', 'pandas', 'matplotlib') if name in sys.modules])"
-    )
+    found = "[name for name in ('torch', 'pandas', 'matplotlib') if name in sys.modules]"
+    script = f"import sys, ahop.cli.commands; print({found})"
     assert python("-c", script).stdout.strip() == "[]"
 
 

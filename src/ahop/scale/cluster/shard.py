@@ -13,13 +13,12 @@ from ahop._core.inputs import as_queries
 from ahop._core.prepared import has_gaps
 from ahop.memory.scoring import worst_among
 from ahop.scale.cluster.messages import Message, ShardResult, worst_count
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.shard_index import shard_index
-from ahop.scale.cluster.spec import ShardSpec, read_shard
+from ahop.scale.cluster.spec import ShardOptions, ShardSpec, read_shard
 from ahop.scale.stores.models import over
 from ahop.scale.stores.recovery import open_table
-from ahop.scale.stores.rows import ID, ids_of, table_read
 from ahop.scale.stores.store import open_store
+from ahop.scale.stores.table_rows import ID, ids_of, table_read
 
 # Filters whose rows are kept: a version never changes, so they stay right.
 KEPT_FILTERS = 32

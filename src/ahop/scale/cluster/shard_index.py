@@ -1,19 +1,49 @@
-"""The index of a shard: loaded from a cache file, or built and cached."""
+"""The index of a shard: loaded from a cache file, or built and cached; all scores where nothing can be lifted."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import final
 
+import torch
+from torch import Tensor
+
+from ahop._core.typing import Queries
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.memory.memory import AssociativeMemory
-from ahop.scale.cluster.exhaustive import ExhaustiveIndex
-from ahop.scale.cluster.options import ShardOptions
-from ahop.scale.cluster.spec import ShardSpec
+from ahop.memory.ranking import Ranked
+from ahop.memory.scoring import rank
+from ahop.scale.cluster.spec import ShardOptions, ShardSpec
 from ahop.scale.indexes.build import EXACT_COUNT, tune
-from ahop.scale.indexes.candidates import lift_for_candidates
 from ahop.scale.indexes.engines.exact import ExactEngine
-from ahop.scale.indexes.files import load_index, save_index
+from ahop.scale.indexes.index_file import load_index, save_index
+from ahop.scale.indexes.lifted_candidates import lift_for_candidates
+from ahop.scale.indexes.metadata import Metadata, Where
 from ahop.scale.indexes.reranking import Index, lifted
 from ahop.scale.stores.stored_index import CACHE, digest_of
+
+
+@final
+class ExhaustiveIndex:
+    """Stand-in for an `Index` where the similarity has no lifting: slower, and exact."""
+
+    def __init__(self, memory: AssociativeMemory) -> None:
+        self.memory, self._none = memory, Metadata(None, len(memory))
+
+    @torch.no_grad()
+    def search(
+        self,
+        queries: Queries,
+        k: int,
+        *,
+        where: Where | None = None,
+        groups: Sequence[object] | None = None,
+        worst: Tensor | None = None,
+    ) -> Ranked:
+        rows = None if where is None else self._none.allowed(where, len(self.memory)).nonzero().squeeze(-1)
+        stored = self.memory.modulation(self.memory.patterns)
+        k = min(k, len(self.memory))
+        return rank(self.memory.model, stored, queries, k, groups=groups, rows=rows, worst=worst)
 
 
 def shard_index(memory: AssociativeMemory, spec: ShardSpec, options: ShardOptions) -> Index | ExhaustiveIndex:
