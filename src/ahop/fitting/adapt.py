@@ -218,8 +218,10 @@ class _Log:
         ahead = _ahead([each.information - each.before for each in parts])
         is_likelier = _ahead([each.rise for each in parts]) > self.asked.clear_std_errors
         is_kept = ahead > self.asked.clear_std_errors or (is_likelier and ahead > -self.asked.worse_std_errors)
-        numbers = {name: _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")}
-        told = AdaptReport(len(self.queries), is_kept, way, **numbers)
+        information, before, rise = (
+            _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")
+        )
+        told = AdaptReport(len(self.queries), is_kept, way, information, before, rise)
         if not is_kept:
             return told, None
         similarity, mixture = self._learned(way, self.queries)

@@ -119,7 +119,8 @@ def repetitions(reference: Reference | None, log: Tensor) -> int:
 
 
 def _repeated(rows: Tensor) -> int:
-    return len(rows) - len(rows.nan_to_num(torch.inf).unique(dim=0))
+    different = {tuple(row) for row in rows.nan_to_num(torch.inf).tolist()}
+    return len(rows) - len(different)
 
 
 def shifted(similarity: Similarity, offset: float, dimensions: int, dtype: torch.dtype) -> AlignedSimilarity:
