@@ -4,9 +4,10 @@ import torch
 from torch import Tensor
 
 from ahop._core.typing import Origins, Scores
+from ahop.fitting.solvers.logistic import logistic
 from ahop.memory.unknown import Evidence, UnknownDetector
 
-NEWTON_STEPS, RIDGE = 30, 1.0
+RIDGE = 1.0
 
 
 def fit_detector(scores: Scores, origins: Origins, weights: Tensor, rate: float = 0.5) -> UnknownDetector:
@@ -27,13 +28,7 @@ def detector_of(known: Tensor, unknown: Tensor, weights: Tensor, rate: float = 0
     detector.scale.copy_(features.std(0, correction=0).clamp_min(1e-9))
     design = torch.cat([(features - detector.center) / detector.scale, torch.ones_like(features[:, :1])], dim=-1)
     is_known = torch.cat([torch.ones(len(known)), torch.zeros(len(unknown))]).double()
-    slopes = torch.zeros(design.shape[1], dtype=torch.float64)
-    pull = RIDGE * torch.eye(len(slopes), dtype=torch.float64)
-    for _ in range(NEWTON_STEPS):
-        guess = torch.sigmoid(design @ slopes)
-        gradient = design.mT @ (trust * (guess - is_known)) + pull @ slopes
-        bend = (design.mT * (trust * guess * (1 - guess))) @ design + pull
-        slopes = slopes - torch.linalg.solve(bend, gradient)
+    slopes = logistic(design, is_known, trust, RIDGE * torch.eye(design.shape[1], dtype=torch.float64))
     detector.slopes.copy_(slopes[:-1])
     detector.offset.copy_(slopes[-1])
     return detector.to(torch.get_default_dtype())
