@@ -188,7 +188,7 @@ def test_an_index_is_found_again_and_built_anew_where_its_file_is_damaged(
         built.append(1)
         return lift_for_candidates(*given, **named)
 
-    monkeypatch.setattr("ahop.scale.cluster.shard_index.lift_for_candidates", counted)
+    monkeypatch.setattr("ahop.scale.cluster.shard.lift_for_candidates", counted)
     with LocalCluster(store, 2) as shards:
         answer = shards.recall(queries, 2)
     assert built == [1]

@@ -32,8 +32,8 @@ from ahop.estimators import AssociativeImputer, AssociativeRetriever, Corruption
 from ahop.estimators import _imputation as filling
 from ahop.estimators._neighborhood import Twins
 from ahop.estimators._row_memory import distinct_rows, row_keys
-from ahop.estimators._standardization import Standardization
 from ahop.estimators._threads import threads
+from ahop.estimators.imputer import Standardization
 
 Rows = NDArray[Any]
 NAMES = [f"sensor {number}" for number in range(8)]
