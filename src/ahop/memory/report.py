@@ -1,6 +1,7 @@
 """Findings of a fit, in numbers and in words."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import log
 from typing import TypeAlias
 
@@ -293,6 +294,8 @@ class FitReport:
         unlabeled: what was learned from queries whose origins nobody knew; None if there were none.
         adapted: how it followed later queries; None if it never did.
         repeats: how rows were answered that were left out of the patterns of their labels; None if none repeats.
+        settings: what was set and not learned, by stage; empty in files of older releases, which had no others than
+            the default. `ahop.fitting.Settings.told(report.settings)` sets them again.
     """
 
     chosen: str
@@ -309,6 +312,7 @@ class FitReport:
     unlabeled: "UnlabeledReport | None" = None
     adapted: AdaptReport | None = None
     repeats: RepeatsReport | None = None
+    settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
 
     @property
     def is_checked(self) -> bool:

@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from ahop.fitting.choosing.posterior import calibrated, closest_rivals
+from ahop.fitting.settings import PosteriorSettings
 from ahop.fitting.unlabeled.repeats import Repeats
 from ahop.memory.model import Model
 from ahop.memory.reference import Reference
@@ -47,7 +48,7 @@ class Check:
 
 
 @torch.no_grad()
-def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Check:
+def check(repeats: Repeats, model: Model, seed: int, settings: PosteriorSettings, finds_offset: bool) -> Check:
     """Answer each part of the rows from patterns that are made without it.
 
     Args:
@@ -67,7 +68,7 @@ def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Chec
         part_of.append(torch.full((len(asked),), part))
     all_scores, all_origins, parts = torch.cat(scores), torch.cat(origins), torch.cat(part_of)
     weights = 1 / torch.bincount(parts)[parts].double()  # a group counts once, however long its log
-    beta, posterior = calibrated(closest_rivals([all_scores], all_origins), weights / weights.mean())
+    beta, posterior = calibrated(closest_rivals([all_scores], all_origins), weights / weights.mean(), settings)
     said, first = Softmax(beta, floor=posterior.floor)(all_scores).double().max(-1)
     right = (first == all_origins).double()
     return Check(
@@ -118,7 +119,8 @@ def repetitions(reference: Reference | None, log: Tensor) -> int:
 
 
 def _repeated(rows: Tensor) -> int:
-    return len(rows) - len(torch.unique(rows.nan_to_num(torch.inf), dim=0))
+    different = {tuple(row) for row in rows.nan_to_num(torch.inf).tolist()}
+    return len(rows) - len(different)
 
 
 def shifted(similarity: Similarity, offset: float, dimensions: int, dtype: torch.dtype) -> AlignedSimilarity:
