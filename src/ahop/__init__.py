@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ahop.operate import adapters, attaching, linking, watching
     from ahop.operate.asking import ask
     from ahop.operate.attaching.attach import attach
-    from ahop.operate.linking.link import link
+    from ahop.operate.linking.links import link
     from ahop.operate.policies import policy
     from ahop.operate.watching import watch
     from ahop.paper import capacity, criteria, dynamics, zoo
@@ -141,7 +141,7 @@ _LATER = {
     "index": "ahop.scale.indexes.build",
     "iterate": "ahop.paper.dynamics.trajectory",
     "lift": "ahop.scale.liftings.lift",
-    "link": "ahop.operate.linking.link",
+    "link": "ahop.operate.linking.links",
     "load": "ahop.memory.load",
     "open_store": "ahop.scale.stores.store",
     "policy": "ahop.operate.policies",

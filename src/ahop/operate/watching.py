@@ -340,6 +340,8 @@ def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
         return None, "probabilities that were never calibrated on held-out pairs"
     if report.repeats is not None and report.is_checked:
         return report.repeats.checked, f"probabilities that were calibrated on {report.repeats.checked} rows left out"
+    if report.adapted is not None and report.adapted.repeated:
+        return None, "probabilities of known groups, which repeat no query value by value, as these do"
     if report.adapted is not None and report.adapted.is_kept:
         return None, "probabilities that were carried over when the memory was adapted"
     if report.unlabeled is not None and not report.unlabeled.is_checked:

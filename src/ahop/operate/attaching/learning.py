@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ahop._core.labels import Label
-from ahop.fitting.choosing.pool import PENALTY
 from ahop.fitting.choosing.posterior import Rivals, fit_posterior
+from ahop.fitting.settings import DEFAULT
 from ahop.fitting.solvers.logistic import logistic
 from ahop.memory.unknown import Evidence, UnknownDetector
 from ahop.operate.attaching.levels import Calibration, Levels, designed, hits_of, shares, watched
@@ -144,7 +144,7 @@ class Lesson:
         log_counts = torch.zeros_like(members[0]).masked_fill(~there[queries].gather(1, order), -torch.inf)
         trust = 1 / self.hits[:, : self.k].sum(-1)[queries].double()
         rivals = Rivals(torch.stack([each - each.amax(-1, keepdim=True) for each in members]), log_counts, self.k)
-        found = fit_posterior(rivals, trust, PENALTY, torch.tensor([1.0, 0.0, 0.0]))
+        found = fit_posterior(rivals, trust, DEFAULT.pool.weight_nats, torch.tensor([1.0, 0.0, 0.0]))
         near_weight, rare, often = found.weights.tolist()
         return replace(self.plain, closeness=near_weight, hubness=rare - often), found.floor
 

@@ -13,7 +13,7 @@ from ahop.memory.unknown import Evidence, UnknownDetector
 from ahop.operate.attaching.lists import Lists
 
 # An id that was never answered counts as one that was first once in two.
-DAMPING = 0.5
+HUBNESS_DAMPING = 0.5
 # Statistics of a list that are watched.
 LEVELS = ("best score", "lead over the second", "last score", "mean score", "spread of scores", "hubness of the first")
 
@@ -54,7 +54,7 @@ class Levels:
         flat = [self.totals.get(each, 0.0) for each in lists.ids.reshape(-1).tolist()]
         totals = torch.tensor(flat, dtype=torch.float64).view(lists.scores.shape)
         totals[:, :own] -= shares(lists.scores.shape[1])[:own]
-        return torch.log1p(totals.clamp_min(0) / DAMPING)
+        return torch.log1p(totals.clamp_min(0) / HUBNESS_DAMPING)
 
     def log_odds(self, lists: Lists, hubs: Tensor) -> Tensor:
         return (self.closeness * self.closenesses(lists) - self.hubness * hubs).where(
