@@ -4,6 +4,8 @@ import warnings
 
 from torch import Tensor
 
+from ahop._core.tensors import distinct
+
 # Entries that share the number at least, as a share of all; fewer are outliers.
 LEAST_SHARE = 0.02
 # Different numbers that the others have at least: few values have no range to be far from.
@@ -18,7 +20,7 @@ def placeholder_of(values: Tensor) -> float | None:
     seen = seen[~seen.isnan()]
     for extreme in (seen.max(), seen.min()) if len(seen) else ():
         others = seen[seen != extreme]
-        if len(others) > (1 - LEAST_SHARE) * len(seen) or len(others.unique()) < LEAST_VALUES:
+        if len(others) > (1 - LEAST_SHARE) * len(seen) or len(distinct(others)[0]) < LEAST_VALUES:
             continue
         ordered = others.sort().values
         low, high = ordered[len(ordered) // 100], ordered[-1 - len(ordered) // 100]
