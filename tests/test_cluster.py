@@ -35,9 +35,9 @@ from ahop.scale.cluster import LocalCluster, ShardOptions, connect, recall_datas
 from ahop.scale.cluster.messages import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
 from ahop.scale.cluster.query_table import QueryTable
 from ahop.scale.cluster.ray_access import refuse_open_ray
-from ahop.scale.cluster.replicas import ReplicaSet
+from ahop.scale.cluster.router import ReplicaSet
 from ahop.scale.cluster.spec import read_shard, shard_specs
-from ahop.scale.indexes.candidates import lift_for_candidates
+from ahop.scale.indexes.lifted_candidates import lift_for_candidates
 from ahop.scale.stores import Store, create_store, open_store
 from ahop.scale.stores.stored_index import CACHE
 
@@ -188,7 +188,7 @@ def test_an_index_is_found_again_and_built_anew_where_its_file_is_damaged(
         built.append(1)
         return lift_for_candidates(*given, **named)
 
-    monkeypatch.setattr("ahop.scale.cluster.shard_index.lift_for_candidates", counted)
+    monkeypatch.setattr("ahop.scale.cluster.shard.lift_for_candidates", counted)
     with LocalCluster(store, 2) as shards:
         answer = shards.recall(queries, 2)
     assert built == [1]

@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ahop.cli.running import RequestError
-from ahop.cli.tables.arrays import read_npy, read_npz
 from ahop.cli.tables.arrow import read_feather, read_parquet
-from ahop.cli.tables.columns import Sheet
 from ahop.cli.tables.delimited import read_delimited
+from ahop.cli.tables.numpy_files import read_npy, read_npz
+from ahop.cli.tables.sheet import Sheet
 
 # Names of a table in CSV that comes through a pipe.
 STANDARD_INPUT = ("-", "/dev/stdin")

@@ -37,12 +37,6 @@ from ahop.variants.base import Pairs
 FOOTPRINT_PAIRS, FOOTPRINT_PATTERNS, FOOTPRINT_DIMENSIONS = 256, 256, 256
 # Of each pair's rivals, those that are closest are worth learning from.
 HARDEST = 4
-# Tables of each dimension need this many pairs of values in it.
-OWN_TABLE = 30.0
-# Footprints have at most so many dimensions for each pair.
-OWN_WEIGHTS = 2
-# Where more is missing, what a nuisance knows of how dimensions move together is of no use.
-MOST_MISSING = 0.5
 # Below the least value by this share of the range nothing is heard at all.
 MARGIN = 0.01
 
@@ -107,7 +101,10 @@ def _mixture(training: TrainingSet) -> Similarity:
 
 def _nuisance(training: TrainingSet) -> Similarity:
     pairs = training.originals, training.copies
-    return LikelihoodSimilarity(fit_nuisance(*pairs, weights=training.trusted, chosen=training.nuisance))
+    settings = training.settings.candidates
+    return LikelihoodSimilarity(
+        fit_nuisance(*pairs, weights=training.trusted, chosen=training.nuisance, settings=settings)
+    )
 
 
 def debiased(training: TrainingSet) -> DebiasedSimilarity:
@@ -171,19 +168,21 @@ def _offset(training: TrainingSet) -> float:
 
 
 def _has_gaps(training: TrainingSet) -> bool:
-    return training.missing > MARGIN
+    return training.missing > training.settings.candidates.least_missing_share
 
 
 def _is_whole(training: TrainingSet) -> bool:
-    return training.missing <= MOST_MISSING
+    return training.missing <= training.settings.candidates.most_missing_share
 
 
 def _fills_tables(training: TrainingSet) -> bool:
-    return float((~training.copies.isnan()).sum()) >= OWN_TABLE * training.copies.shape[1]
+    least = training.settings.candidates.table_pairs * training.copies.shape[1]
+    return float((~training.copies.isnan()).sum()) >= least
 
 
 def _fills_footprints(training: TrainingSet) -> bool:
-    return training.copies.shape[1] <= min(FOOTPRINT_DIMENSIONS, OWN_WEIGHTS * len(training))
+    told = training.settings.candidates.footprint_pairs * len(training)
+    return training.copies.shape[1] <= min(FOOTPRINT_DIMENSIONS, told)
 
 
 def _are_no_curves(training: TrainingSet) -> bool:

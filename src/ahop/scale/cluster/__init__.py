@@ -3,8 +3,8 @@
 from ahop.scale.cluster.batch import Matched, recall_dataset
 from ahop.scale.cluster.cluster import Cluster, Status, connect
 from ahop.scale.cluster.local import LocalCluster
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.router import Timeouts
+from ahop.scale.cluster.spec import ShardOptions
 from ahop.scale.cluster.view import ShardedRecaller
 
 __all__ = [

@@ -15,10 +15,9 @@ from ahop._core import optional
 from ahop._core.checks import check_count, check_positive
 from ahop.errors import UnsupportedError
 from ahop.scale.cluster.actors import Generation
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.ray_access import listen_on_this_machine, refuse_open_ray
 from ahop.scale.cluster.router import Timeouts
-from ahop.scale.cluster.spec import as_store
+from ahop.scale.cluster.spec import ShardOptions, as_store
 from ahop.scale.cluster.view import ShardedRecaller, View
 from ahop.scale.stores.location import Address
 from ahop.scale.stores.store import Store

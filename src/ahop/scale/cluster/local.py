@@ -11,9 +11,8 @@ from typing_extensions import override
 
 from ahop._core.checks import check_count
 from ahop.scale.cluster.messages import Message, ShardResult
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.shard import Shard
-from ahop.scale.cluster.spec import as_store, shard_specs
+from ahop.scale.cluster.spec import ShardOptions, as_store, shard_specs
 from ahop.scale.cluster.view import ShardedRecaller, Shards, View
 from ahop.scale.stores.location import Address
 from ahop.scale.stores.store import Store

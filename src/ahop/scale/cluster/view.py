@@ -19,8 +19,8 @@ from ahop.memory.recaller import BaseRecaller
 from ahop.scale.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
 from ahop.scale.stores.filters import as_filter, kind_of
 from ahop.scale.stores.recovery import open_table
-from ahop.scale.stores.rows import PATTERN
 from ahop.scale.stores.store import Store, open_store
+from ahop.scale.stores.table_rows import PATTERN
 
 # For each block of queries in its turn the answers of all shards, to so many rows each and under a filter.
 Ask = Callable[[Iterator[Message], int, str | None], Iterator[list[ShardResult]]]

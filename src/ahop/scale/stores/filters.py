@@ -10,7 +10,7 @@ import torch
 from ahop._core import optional
 from ahop._core.typing import Array
 from ahop.errors import InvalidTypeError, InvalidValueError
-from ahop.scale.stores.rows import PATTERN
+from ahop.scale.stores.table_rows import PATTERN
 
 LARGEST = 2**63 - 1
 

@@ -20,7 +20,7 @@ from ahop.errors import (
 )
 from ahop.memory.recall import Recall, cut
 from ahop.operate.linking.edges import Edges
-from ahop.operate.linking.link import links_of, share_unmatched
+from ahop.operate.linking.links import links_of, share_unmatched
 from ahop.service.collections.batching import BusyError
 from ahop.service.collections.snapshot import BaseSnapshot, Passing, Snapshot
 from ahop.service.request import LinkBody, RecallRequest, TooLargeError

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahop._core.free_memory import check_free_memory
-from ahop.cli.tables.columns import Column, Sheet
+from ahop.cli.tables.sheet import Column, Sheet
 from ahop.errors import FileFormatError
 
 NUMBERS, KINDS = "fiub", "fiubU"

@@ -7,9 +7,7 @@ from ahop._core.typing import Queries
 from ahop.errors import UnsupportedError
 from ahop.scale.liftings.base import Lifting
 from ahop.scale.liftings.lift import WEIGHED, lift
-from ahop.scale.liftings.moved import MovedLifting
-from ahop.scale.liftings.sum import SumLifting
-from ahop.scale.liftings.transformed import TransformedLifting
+from ahop.scale.liftings.wrapping import MovedLifting, SumLifting, TransformedLifting
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity
