@@ -207,7 +207,7 @@ class _Watched(ABC):
 
     @abstractmethod
     def kept(self) -> tuple[_Answered | None, Sequence[str] | None]:
-        """The same for queries of then that it keeps, and their groups."""
+        """Queries of then that it keeps, and their groups."""
 
 
 @final

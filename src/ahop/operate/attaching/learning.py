@@ -103,7 +103,7 @@ class Lesson:
         return self.labeled.hubs.shape[1] - 1
 
     def rows(self, which: Tensor) -> "Lesson":
-        """The same with some of the labeled queries alone."""
+        """Keep some of the labeled queries alone."""
         return replace(self, labeled=self.labeled.rows(which), wanted=[self.wanted[row] for row in which.tolist()])
 
     def learned(self) -> Calibration:
@@ -184,7 +184,7 @@ class Lesson:
                 detector.rate = mixture.share(1.0).value
 
     def _relevance(self, found: Calibration, odds: Tensor) -> Tensor | None:
-        """Where queries have several right answers, how likely each of a list is one."""
+        """Probability that each answer of a list is right, where queries have several right ones."""
         if not any(len(right) > 1 for right in self.wanted):
             return None
         design = designed(found.posterior(odds), found.unknown(odds)).reshape(-1, 3)
@@ -205,7 +205,7 @@ def _totals(lists: list[Lists]) -> dict[Label, float]:
 
 
 def _seen(found: Calibration, bank: Bank) -> Tensor:
-    """What is kept of lists: their levels in the order of probability, and how sure the first answer is."""
+    """Summary of lists: their levels in the order of probability, and how sure the first answer is."""
     odds = bank.log_odds(found.levels)
     order = odds.argsort(dim=-1, descending=True, stable=True)
     sure = found.posterior(odds).amax(-1) * (1 - found.unknown(odds))

@@ -19,7 +19,7 @@ LEVELS = ("best score", "lead over the second", "last score", "mean score", "spr
 
 
 def shares(k: int) -> Tensor:
-    """How much each place of a list counts for the hubness of its id: one over its rank."""
+    """Weight of each place of a list in the hubness of its id: one over its rank."""
     return 1 / torch.arange(1, k + 1, dtype=torch.float64)
 
 
@@ -46,7 +46,7 @@ class Levels:
         return (lists.scores - self.center) / self.scale
 
     def hubs(self, lists: Lists, own: int = 0) -> Tensor:
-        """How often each id was answered, in logarithms, (b, k).
+        """Logarithm of the number of times that each id was answered, (b, k).
 
         Args:
             own: so many first answers of these very lists were counted, and are taken back.
@@ -83,7 +83,7 @@ class Calibration:
     reference: Tensor
 
     def posterior(self, log_odds: Tensor) -> Tensor:
-        """Of each answer of a list, given that one is right, (b, k); zero where there are no more."""
+        """Probability of each answer of a list, given that one is right, (b, k); zero where there are no more."""
         there = ~torch.isneginf(log_odds)
         count = there.sum(-1, keepdim=True).clamp_min(1)
         sharp = torch.softmax(log_odds.where(there.any(-1, keepdim=True), 0), -1)

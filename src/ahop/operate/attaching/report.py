@@ -11,7 +11,7 @@ LEAST_CHECKS = 20
 
 @dataclass(frozen=True)
 class AttachReport:
-    """What was learned about a search; `print` it.
+    """Report of what was learned about a search; `print` it.
 
     Attributes:
         pairs: labeled queries.
