@@ -157,7 +157,7 @@ def test_a_retriever_of_langchain_drops_none() -> None:
     from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import InMemoryVectorStore
 
-    class Embedded(Embeddings):  # type: ignore[misc]
+    class Embedded(Embeddings):  # type: ignore[misc, unused-ignore]
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
             return [by_number(each) for each in texts]
 
@@ -189,7 +189,7 @@ def test_a_retriever_of_llama_index_drops_none() -> None:
     from llama_index.core.embeddings import BaseEmbedding
     from llama_index.core.schema import TextNode
 
-    class Embedded(BaseEmbedding):  # type: ignore[misc]
+    class Embedded(BaseEmbedding):  # type: ignore[misc, unused-ignore]
         def _get_query_embedding(self, query: str) -> list[float]:
             return by_number(query)
 

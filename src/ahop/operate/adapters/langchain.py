@@ -30,7 +30,7 @@ class LangChainSearch:
 
 def langchain_retriever(
     search: AttachedSearch,
-    documents: Callable[[Sequence[Any]], Sequence[Any]],
+    documents: Callable[..., Sequence[Any]],
     k: int = 4,
     policy: Policy | None = None,
 ) -> Any:

@@ -28,7 +28,7 @@ class LlamaIndexSearch:
 
 
 def llama_index_retriever(
-    search: AttachedSearch, nodes: Callable[[Sequence[Any]], Sequence[Any]], k: int = 4, policy: Policy | None = None
+    search: AttachedSearch, nodes: Callable[..., Sequence[Any]], k: int = 4, policy: Policy | None = None
 ) -> Any:
     """A retriever that answers nothing where nothing fits; scores of its nodes are their relevance.
 
