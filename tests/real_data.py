@@ -7,6 +7,7 @@ from ahop.errors import DataNotFoundError
 
 # By the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.
 NEEDED = {
+    "attach": ("debian_text",),
     "broken_patches": ("cifar10",),
     "imputing": ("adult", "uji_indoorloc"),
     "label_free": ("uji_indoorloc", "sugarcane_nir"),

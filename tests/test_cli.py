@@ -24,13 +24,13 @@ from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 import ahop
-from ahop.cli.app import COMMANDS
+from ahop.cli.commands import COMMANDS
 from ahop.cli.running import command
 from ahop.cli.tables.choosing import Wanted, choose
-from ahop.cli.tables.columns import Sheet
 from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.saving import write_table, written
+from ahop.cli.tables.sheet import Sheet
 from ahop.cli.tables.table import Table
-from ahop.cli.tables.writing import write_table, written
 from ahop.datasets.building import demo_tables
 from ahop.errors import AhopError
 from ahop.runtime.scorer import Scorer
@@ -119,9 +119,8 @@ def python(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
 
 
 def test_help_and_wrong_flags_do_not_wait_for_torch() -> None:
-    script = (
-        "import sys, ahop.cli.app; print([name for name in ('torch', 'pandas', 'matplotlib') if name in sys.modules])"
-    )
+    found = "[name for name in ('torch', 'pandas', 'matplotlib') if name in sys.modules]"
+    script = f"import sys, ahop.cli.commands; print({found})"
     assert python("-c", script).stdout.strip() == "[]"
 
 
@@ -639,7 +638,7 @@ def test_rows_of_one_name_teach_each_other(tmp_path: Path) -> None:
     given = f"ahop fit {tmp_path}/survey.csv --id place --group phone --similarity mixture -o {tmp_path}/m.ahop"
     done = run(f"{given} --queries {tmp_path}/log.csv")
     assert done.code == 0, done.stderr
-    assert "100 rows of 20 labels. Leaving out each of 5 groups in turn" in done.stdout
+    assert "100 rows of 20 labels.\nLeaving out each of 5 groups in turn" in done.stdout
     memory = ahop.load(tmp_path / "m.ahop")
     answer = memory.recall(log)
     assert len(memory) == 20

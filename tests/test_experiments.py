@@ -298,6 +298,16 @@ def test_policies_keep_what_they_promise_or_refuse() -> None:
 
 
 @pytest.mark.slow
+def test_a_search_of_others_is_told_strangers_and_calibrated_by_clicks() -> None:
+    rows = {(row["model"], row["clicks"], row["way"]): row for row in ours("attach")}
+    for model in ("MiniLM", "WordLlama"):
+        found, plain = rows[model, 500, "attach, with a log"], rows[model, 500, "cosine, temperature"]
+        assert found["auroc"] >= plain["auroc"] + 0.02
+        assert found["top1"] >= plain["top1"]
+        assert found["ece"] <= found["ece_chance"] + 0.03
+
+
+@pytest.mark.slow
 def test_probabilities_mean_what_they_say() -> None:
     rows = ours("calibration")
     wrong = by(rows, "setting", "model", value="ece")

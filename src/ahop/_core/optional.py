@@ -34,7 +34,6 @@ arrow_files = _optional(
 psycopg = _optional("psycopg", "psycopg.sql", package="psycopg", extra="pg")
 pgvector = _optional("pgvector", "pgvector.psycopg", package="pgvector", extra="pg")
 ray = _optional("ray", package="ray", extra="cluster")
-ray_serve = _optional("ray.serve", package="ray[serve]", extra="cluster")
 pandas = _optional("pandas", package="pandas", extra="datasets")
 pillow = _optional("PIL.Image", package="pillow", extra="datasets")
 sparse = _optional("scipy.sparse", package="scipy", extra="link")

@@ -19,7 +19,7 @@ from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.settings import DEFAULT, Settings
 from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled.contrast import Halves
-from ahop.fitting.unlabeled.donors import offset_of, shifted
+from ahop.fitting.unlabeled.donors import offset_of, repetitions, shifted
 from ahop.fitting.unlabeled.learn import errors_ahead, halves_of
 from ahop.fitting.unlabeled.origins import BEST, OriginProblem
 from ahop.memory.memory import AssociativeMemory
@@ -115,18 +115,22 @@ def _among_known(model: Model, patterns: Tensor, queries: Tensor, names: list[st
     if names is None:
         offset = found(queries)
         followed = model.replaced(similarity=seen(offset), reference=Reference.of(queries))
-        return AdaptReport(len(queries), True, f"their offset is {offset:.3g}", offset=offset), followed
-    offsets = {
-        name: found(queries[[row for row, each in enumerate(names) if each == name]])
+        way, repeated = f"their offset is {offset:.3g}", repetitions(model.reference, queries)
+        return AdaptReport(len(queries), True, way, offset=offset, repeated=repeated), followed
+    logs = {
+        name: queries[[row for row, each in enumerate(names) if each == name]]
         for name in sorted(set(names))
         if names.count(name) >= LEAST_QUERIES
     }
+    offsets = {name: found(rows) for name, rows in logs.items()}
     if not offsets:
         raise InvalidValueError(f"`groups` must have one of at least {LEAST_QUERIES} queries. Give a longer log.")
     words = ", ".join(f"that of {name} is {offset:.3g}" for name, offset in offsets.items())
     groups = {**model.groups, **{name: seen(offset) for name, offset in offsets.items()}}
     mean = sum(offsets.values()) / len(offsets)
-    told = AdaptReport(len(queries), True, f"of their offsets {words}", offset=mean)
+    before = None if model.report is None else model.report.adapted  # a group that is stuck stays among the others
+    repeated = sum(repetitions(model.reference, rows) for rows in logs.values()) + (before.repeated if before else 0)
+    told = AdaptReport(len(queries), True, f"of their offsets {words}", offset=mean, repeated=repeated)
     return told, model.replaced(groups=groups, reference=Reference.of(queries, names))
 
 
@@ -214,8 +218,10 @@ class _Log:
         ahead = _ahead([each.information - each.before for each in parts])
         is_likelier = _ahead([each.rise for each in parts]) > self.asked.clear_std_errors
         is_kept = ahead > self.asked.clear_std_errors or (is_likelier and ahead > -self.asked.worse_std_errors)
-        numbers = {name: _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")}
-        told = AdaptReport(len(self.queries), is_kept, way, **numbers)
+        information, before, rise = (
+            _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")
+        )
+        told = AdaptReport(len(self.queries), is_kept, way, information, before, rise)
         if not is_kept:
             return told, None
         similarity, mixture = self._learned(way, self.queries)

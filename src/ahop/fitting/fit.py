@@ -163,7 +163,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a fit is asked for.
+    """Options of a fit.
 
     Attributes:
         wanted: candidates to choose among.

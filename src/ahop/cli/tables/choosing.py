@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ahop._core.words import told
 from ahop.cli.running import RequestError
-from ahop.cli.tables.columns import Column, Sheet
 from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.sheet import Column, Sheet
 from ahop.cli.tables.table import Name, Table, names_from
 from ahop.cli.talk import Talk
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ahop.cli.running import RequestError
-from ahop.cli.tables.arrays import read_npy, read_npz
 from ahop.cli.tables.arrow import read_feather, read_parquet
-from ahop.cli.tables.columns import Sheet
 from ahop.cli.tables.delimited import read_delimited
+from ahop.cli.tables.numpy_files import read_npy, read_npz
+from ahop.cli.tables.sheet import Sheet
 
 READERS: dict[str, Callable[[Path, Iterable[str]], Sheet]] = {
     ".csv": read_delimited,

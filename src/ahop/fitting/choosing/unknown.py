@@ -5,10 +5,8 @@ from torch import Tensor
 
 from ahop._core.typing import Origins, Scores
 from ahop.fitting.settings import DEFAULT, PosteriorSettings
+from ahop.fitting.solvers.logistic import logistic
 from ahop.memory.unknown import Evidence, UnknownDetector
-
-# More than the detector of any fit has needed.
-NEWTON_STEPS = 30
 
 
 def fit_detector(
@@ -33,13 +31,8 @@ def detector_of(
     detector.scale.copy_(features.std(0, correction=0).clamp_min(1e-9))
     design = torch.cat([(features - detector.center) / detector.scale, torch.ones_like(features[:, :1])], dim=-1)
     is_known = torch.cat([torch.ones(len(known)), torch.zeros(len(unknown))]).double()
-    slopes = torch.zeros(design.shape[1], dtype=torch.float64)
-    pull = settings.detector_pull * torch.eye(len(slopes), dtype=torch.float64)
-    for _ in range(NEWTON_STEPS):
-        guess = torch.sigmoid(design @ slopes)
-        gradient = design.mT @ (trust * (guess - is_known)) + pull @ slopes
-        bend = (design.mT * (trust * guess * (1 - guess))) @ design + pull
-        slopes = slopes - torch.linalg.solve(bend, gradient)
+    pull = settings.detector_pull * torch.eye(design.shape[1], dtype=torch.float64)
+    slopes = logistic(design, is_known, trust, pull)
     detector.slopes.copy_(slopes[:-1])
     detector.offset.copy_(slopes[-1])
     return detector.to(torch.get_default_dtype())

@@ -1,7 +1,7 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 const SHOWN = 5;
-let dimensions = 0, names = null, side = 0, query = null;
+let dimensions = 0, names = null, side = 0, query = null, isHere = true;
 
 async function ask(path, body) {
   const headers = { "Content-Type": "application/json" };
@@ -35,6 +35,8 @@ async function inspect() {
   const facts = await (await ask(here())).json();
   dimensions = facts.dimensions;
   names = facts.columns;
+  isHere = facts.kind !== "cluster"; // a cluster recalls, and does nothing else
+  for (const id of ["correct", "fit", "look"]) $(id).hidden = !isHere;
   side = Number.isInteger(Math.sqrt(dimensions)) && dimensions >= 16 ? Math.sqrt(dimensions) : 0;
   $("version").textContent = `version ${facts.version}, ${facts.patterns} patterns, ${facts.dimensions} dimensions`;
   $("report").textContent = facts.report || "Nothing was learned yet: answers are by distance.";
@@ -188,14 +190,17 @@ function show() {
 async function recall() {
   query = chosen();
   if (query.length !== dimensions) throw new Error(`The row has ${query.length} numbers; this collection has ${dimensions} dimensions.`);
-  const found = await (await ask(`${here()}/recall`, { queries: [query], k: SHOWN, explain: true, patterns: side > 0 })).json();
+  const found = await (await ask(`${here()}/recall`, { queries: [query], k: SHOWN, explain: isHere, patterns: side > 0 })).json();
   $("answers").replaceChildren(...found.ids[0].map((id, place) => answer(found, id, place)));
   const unchecked = found.checked ? "" : " Unchecked: no label has shown whether these probabilities are right.";
   $("unknown").textContent = (found.unknown ? `It comes from none of them with probability ${found.unknown[0].toFixed(2)}.` : "") + unchecked;
-  $("answers-section").hidden = $("why-section").hidden = false;
+  $("answers-section").hidden = false;
+  $("why-section").hidden = !isHere;
   $("told").textContent = "";
-  $("words").textContent = found.explanations[0].words;
-  $("waterfall").replaceChildren(waterfall(found.explanations[0]));
+  if (isHere) {
+    $("words").textContent = found.explanations[0].words;
+    $("waterfall").replaceChildren(waterfall(found.explanations[0]));
+  }
   await state();
 }
 
@@ -213,6 +218,7 @@ function answer(found, id, place) {
   button.type = "button";
   button.textContent = "this one";
   button.onclick = guarded(() => tell(id));
+  button.hidden = !isHere;
   item.append(found.patterns ? canvas : document.createElement("span"), name, bar, button);
   return item;
 }
