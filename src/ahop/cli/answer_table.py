@@ -70,14 +70,18 @@ class Answers:
 
     def shown(self) -> Grid:
         """The first few, for people."""
-        titles = ["query", "answer", "posterior", "then"]
-        titles += ["unknown"] if self.unknown is not None else []
+        has_unknown = self.unknown is not None
+        titles = ["query", "answer", "confidence", "none of these", "if one of them"] if has_unknown else []
+        titles = titles or ["query", "answer", "confidence", "then"]
         titles += ["action"] if self.actions is not None else []
-        return grid(titles, [self._row(row) for row in range(min(SHOWN, len(self.queries)))], ("posterior", "unknown"))
+        rows = [self._row(row) for row in range(min(SHOWN, len(self.queries)))]
+        return grid(titles, rows, ("confidence", "none of these"))
 
     def _row(self, row: int) -> list[str]:
         names, sure = self.answers[row], self.posterior[row]
-        then = [f"{name} {p:.2f}" for name, p in zip(names[1:], sure[1:], strict=True) if name is not None]
-        found = [str(self.queries[row]), str(names[0]), f"{sure[0]:.3f}", ", ".join(then)]
+        first = 1 if self.unknown is None else 0  # beside "none of these", all are shown as they are among themselves
+        then = [f"{name} {p:.2f}" for name, p in zip(names[first:], sure[first:], strict=True) if name is not None]
+        found = [str(self.queries[row]), str(names[0]), f"{self.confidence[row]:.3f}"]
         found += [f"{self.unknown[row]:.3f}"] if self.unknown is not None else []
+        found += [", ".join(then)]
         return [*found, str(self.actions[row])] if self.actions is not None else found

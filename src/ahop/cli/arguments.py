@@ -12,7 +12,8 @@ Memory = Annotated[
     Path, typer.Argument(metavar="MEMORY", help="A memory that `ahop fit` wrote, or a store that `ahop index` made.")
 ]
 Queries = Annotated[
-    Path, typer.Argument(metavar="QUERIES", help="What is asked: one row each; empty cells were not observed.")
+    Path,
+    typer.Argument(metavar="QUERIES", help="What is asked, - for a pipe: one row each; empty cells were not observed."),
 ]
 Id = Annotated[str | None, typer.Option(help="The column that names the rows. Decided if not given.", metavar="COLUMN")]
 Origin = Annotated[

@@ -68,8 +68,9 @@ def watch(
     titles = ["column", "what", "before", "now", "p"]
     shown = [grid(titles, moved[:SHOWN], titles[2:])] if moved else []
     more = [f"... and {len(moved) - SHOWN} more."] if len(moved) > SHOWN else []
-    talk.say(*sentences(str(report)), *shown, *more, *([f"Written to {png}."] if png is not None else []))
-    talk.document(command="watch", words=str(report), drift=report.rows(), **_numbers(report))
+    words = str(report).replace("or `ahop.adapt`", "or `ahop fit` again with these `--queries`")
+    talk.say(*sentences(words), *shown, *more, *([f"Written to {png}."] if png is not None else []))
+    talk.document(command="watch", words=words, drift=report.rows(), **_numbers(report))
     if fail and report.alarm:
         raise Ended(ALARM)
 

@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 from ahop._core.checks import as_group_names, check_choice, check_count, check_kind
 from ahop._core.inputs import as_queries
 from ahop._core.label_tensors import numbers_of_entries
+from ahop._core.placeholders import warn_of_placeholder
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt
@@ -121,6 +122,7 @@ def fit(
     if isinstance(patterns, AssociativeMemory) and labels is not None:
         raise InvalidTypeError("`labels` are for bare patterns: a memory has its own. Build it with `labels=`.")
     fitted = patterns.copy() if isinstance(patterns, AssociativeMemory) else AssociativeMemory(patterns, labels=labels)
+    warn_of_placeholder("patterns", fitted.patterns)
     check_count("samples", samples)
     started = time.perf_counter()
     if similarity is not None or candidates or (bare and solver is None):

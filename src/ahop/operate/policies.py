@@ -84,6 +84,11 @@ class HeldOut:
         groups: Sequence[object] | None,
         confidence: float,
     ) -> None:
+        if not isinstance(pairs, Pairs) and not (isinstance(pairs, tuple | list) and len(pairs) == 2):
+            raise InvalidTypeError(
+                f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}. Of a frame with a "
+                "column of origins pass `(frame['origin'], frame.drop(columns='origin'))`."
+            )
         origins, copies = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
         self.confidence = confidence
         self.answers = memory.recall(copies, SET_ANSWERS, groups=groups)

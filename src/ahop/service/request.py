@@ -11,7 +11,7 @@ import torch
 from msgspec import Meta, Struct
 from torch import Tensor
 
-from ahop._core.words import told
+from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.memory.decisions import Policy
 from ahop.service.options import Limits
@@ -314,7 +314,7 @@ def _ordered(
         strange = next(each for each in row if each not in known)
         raise InvalidValueError(
             f"`{name}` must name columns of the collection: {told([each[:SHOWN] for each in names])}; got "
-            f"{strange[:SHOWN]!r}."
+            f"{strange[:SHOWN]!r}.{did_you_mean(strange[:SHOWN], names)}"
         )
     return list(map(row.get, names))
 
