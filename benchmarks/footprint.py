@@ -14,7 +14,7 @@ from torch import Tensor
 
 import ahop
 from ahop._core.kernels import native
-from ahop._core.kernels.ranked import ranked_scores_plain
+from ahop._core.kernels.rank_weighting import ranked_scores_plain
 from benchmarks.measuring import medians
 
 COUNT = 262_144
@@ -114,7 +114,7 @@ def fits(repeats: int) -> dict[str, object]:
             fit()
 
     def fit_by_torch() -> None:
-        places = ("ahop._core.kernels.ranked.sort_ascending_", "ahop.similarities.footprint.sort_ascending_")
+        places = ("ahop._core.kernels.rank_weighting.sort_ascending_", "ahop.similarities.footprint.sort_ascending_")
         with patch(places[0], sort_by_torch), patch(places[1], sort_by_torch):
             fit_by_numpy()
 

@@ -223,7 +223,7 @@ async def load(port: int, bodies: list[str], rate: float, seconds: float) -> dic
         await asyncio.gather(*(keep_asking(first) for first in range(CLIENTS)))
     passed = time.monotonic() - started
     answered = [latency for status, latency in outcomes if status == 200]
-    rejected = [latency for status, latency in outcomes if status == 429]
+    rejected = [latency for status, latency in outcomes if status in (429, 503)]
 
     def percentile(values: list[float], share: float) -> float | None:
         return round(float(np.percentile(values, share)), 2) if values else None

@@ -52,6 +52,22 @@ COLUMNS: dict[str, list[str]] = {
         *("setting", "pairs", "rule", "promised", "realized", "lower", "upper", "kept", "accepted", "set_size"),
         "refused",
     ],
+    "attach": [
+        *(
+            "model",
+            "clicks",
+            "way",
+            "top1",
+            "auroc",
+            "ece",
+            "ece_chance",
+            "ece_pooled",
+            "precision",
+            "coverage",
+            "kept",
+        ),
+        "refused",
+    ],
     "calibration": ["setting", "model", "ece", "top1", "confidence", "chosen"],
     "unlabelled": [
         *("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "blended", "bayes_blend"),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from typer.testing import CliRunner
 
-from ahop.cli.app import app
+from ahop.cli.commands import app
 
 FENCE = re.compile(r"^```console[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LAST_CODE = "echo $?"

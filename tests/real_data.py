@@ -7,12 +7,14 @@ from ahop.errors import DataNotFoundError
 
 # By the names of `SOURCES`. All others draw their patterns, or take those of scikit-learn.
 NEEDED = {
+    "attach": ("debian_text",),
     "broken_patches": ("cifar10",),
     "imputing": ("adult", "uji_indoorloc"),
     "label_free": ("uji_indoorloc", "sugarcane_nir"),
     "massbank": ("massbank_eawag",),
     "never_worse": ("sugarcane_nir",),
     "nir": ("sugarcane_nir",),
+    "settings": ("uji_indoorloc", "sugarcane_nir"),
     "tab_images": ("cifar10", "tiny_imagenet"),
     "tab_mil": ("tiger",),
     "tab_tabular": ("purchase",),

@@ -20,10 +20,9 @@ for needed in ("faiss", "fastapi", "lance", "psutil", "sklearn"):  # the extra `
 import ahop
 from ahop.client import Client
 from ahop.estimators import AssociativeRetriever, CorruptionModel
-from ahop.scale.cluster import HttpClient, LocalCluster, connect
+from ahop.scale.cluster import LocalCluster, connect
 from ahop.scale.indexes import FaissEngine, Index, PgVectorEngine
 from ahop.scale.indexes.reranking import lifted
-from ahop.service.cluster import serve
 from tests import postgres
 
 COUNT, DIMENSIONS = 400, 8
@@ -132,9 +131,11 @@ def _ray_cluster(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
 
 @contextmanager
 def _over_http(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
-    port = postgres.free_port()
-    with serve(_store_of(memory, folder), 2, cpus=0.25, port=port):
-        yield HttpClient(f"http://127.0.0.1:{port}")
+    from ahop.service.testing import running
+
+    _store_of(memory, folder)
+    with running(folder, str(folder / "store"), "--shards", "2") as service, Client(service.url) as client:
+        yield client
 
 
 @contextmanager
@@ -166,7 +167,7 @@ RECALLERS: dict[str, Case] = {
     "stored index": Case(_stored_index, **ROUGH),
     "local cluster": Case(_local_cluster, **ROUGH),
     "Ray cluster": Case(_ray_cluster, needs="ray", **ROUGH),
-    "HTTP": Case(_over_http, needs="ray", **ROUGH),
+    "cluster of a service": Case(_over_http, needs="ray", **ROUGH),
     "service": Case(_service),
     "retriever": Case(_retriever, has_columns=False),
 }

@@ -94,7 +94,7 @@ def gains() -> Devices:
     return devices(gain=[0.8, 1.25], noise=[0.3, 0.3])
 
 
-DIFFERENT = {"one shift": scalar_shifts(), "shifts of each dimension": own_shifts(), "gains": gains()}
+DIFFERENT = {"one shift": scalar_shifts(), "shifts of each dimension": own_shifts(), "gains": devices(gain=[0.6, 1.6])}
 every_difference = pytest.mark.parametrize("kind", DIFFERENT)
 
 
@@ -187,7 +187,7 @@ def test_devices_are_found_as_well_as_by_a_fit_to_each_alone(kind: str) -> None:
     assert fitted.model.group_names == ["device 0", "device 1"]
     found = different.found(fitted)
     assert found > different.found_alone() - 0.04
-    assert found > different.found(fitted, with_groups=False) + (-0.01 if kind == "gains" else 0.1)
+    assert found > different.found(fitted, with_groups=False) + (0.03 if kind == "gains" else 0.1)
 
 
 @pytest.mark.parametrize("name", ["mixture", "debiased"])

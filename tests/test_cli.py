@@ -24,13 +24,13 @@ from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 import ahop
-from ahop.cli.app import COMMANDS
+from ahop.cli.commands import COMMANDS
 from ahop.cli.running import command
 from ahop.cli.tables.choosing import Wanted, choose
-from ahop.cli.tables.columns import Sheet
 from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.saving import write_table, written
+from ahop.cli.tables.sheet import Sheet
 from ahop.cli.tables.table import Table
-from ahop.cli.tables.writing import write_table, written
 from ahop.datasets.building import demo_tables
 from ahop.errors import AhopError
 from ahop.runtime.scorer import Scorer
@@ -119,9 +119,8 @@ def python(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[
 
 
 def test_help_and_wrong_flags_do_not_wait_for_torch() -> None:
-    script = (
-        "import sys, ahop.cli.app; print([name for name in ('torch', 'pandas', 'matplotlib') if name in sys.modules])"
-    )
+    found = "[name for name in ('torch', 'pandas', 'matplotlib') if name in sys.modules]"
+    script = f"import sys, ahop.cli.commands; print({found})"
     assert python("-c", script).stdout.strip() == "[]"
 
 
@@ -259,7 +258,7 @@ def test_columns_are_put_in_order_by_name_and_missing_ones_were_not_observed(fol
     answer = ahop.load("rooms.ahop").recall(values)
     assert answer.labels is not None
     assert [row["answers"][0]["answer"] for row in found["answers"]] == answer.labels[:, 0].tolist()
-    assert "ignored: 'color' (the memory does not know it)" in found["notes"][0]
+    assert "ignored: 'color' (not in the memory)" in found["notes"][0]
 
 
 def test_precision_with_pairs_is_a_promise_and_else_an_expectation(folder: Path) -> None:
@@ -639,10 +638,50 @@ def test_rows_of_one_name_teach_each_other(tmp_path: Path) -> None:
     given = f"ahop fit {tmp_path}/survey.csv --id place --group phone --similarity mixture -o {tmp_path}/m.ahop"
     done = run(f"{given} --queries {tmp_path}/log.csv")
     assert done.code == 0, done.stderr
-    assert "100 rows of 20 labels. Leaving out each of 5 groups in turn" in done.stdout
+    assert "100 rows of 20 labels.\nLeaving out each of 5 groups in turn" in done.stdout
     memory = ahop.load(tmp_path / "m.ahop")
     answer = memory.recall(log)
     assert len(memory) == 20
     assert answer.is_checked
     assert answer.labels is not None
     assert answer.labels[:, 0].tolist() == [f"p{place}" for place in range(12)]
+
+
+def test_queries_come_through_a_pipe_and_a_reader_may_leave(folder: Path) -> None:
+    ahop_ = f"{sys.executable} -m ahop.cli"
+    asked = f"cat scans.csv | {ahop_} recall rooms.ahop - --json"
+    piped = subprocess.run(asked, shell=True, capture_output=True, text=True, check=True)
+    found, known = json.loads(piped.stdout), document("ahop recall rooms.ahop scans.csv")
+    assert found["answers"] == known["answers"]
+    assert "standard input: 100 rows" in found["notes"][0]
+    left = f"{ahop_} recall rooms.ahop scans.csv --json | head -c 1 > /dev/null; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", left], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr.count("Broken")) == ("0\n", 0)
+
+
+def test_held_out_pairs_name_their_origins_as_those_of_the_fit_did(folder: Path) -> None:
+    pairs = pd.read_csv("held_out.csv").rename(columns={"origin": "room"})
+    assert "room" in pairs.columns
+    pairs.to_csv("named.csv", index=False)
+    done = run("ahop recall rooms.ahop scans.csv --precision 0.9 --held-out named.csv")
+    assert done.code == 0, done.stderr
+    pairs.drop(columns="room").to_csv("nameless.csv", index=False)
+    done = run("ahop recall rooms.ahop scans.csv --precision 0.9 --held-out nameless.csv")
+    assert done.code != 0
+    assert "--origin" in done.stderr
+
+
+def test_the_screen_says_how_sure_an_answer_is_before_what_it_is_among_others(folder: Path) -> None:
+    shown = run("ahop recall rooms.ahop scans.csv").stdout
+    assert "confidence" in shown
+    assert "none of these" in shown
+    assert "if one of them" in shown
+
+
+def test_a_note_counts_the_columns_of_the_file_and_asks_for_names_that_are_nearly_right(folder: Path) -> None:
+    scans = pd.read_csv("scans.csv")[["scan", "ap01", "ap02", "ap03"]].rename(columns={"ap03": "AP03"})
+    scans.to_csv("few.csv", index=False)
+    (note,) = document("ahop recall rooms.ahop few.csv")["notes"][:1]
+    assert "2 of the memory's 16 columns" in note
+    assert "'AP03' (not in the memory. Did you mean 'ap03'?)" in note
+    assert "Did you mean 'scan'?" in run("ahop recall rooms.ahop scans.csv --id scans").stderr

@@ -32,13 +32,12 @@ from ahop.errors import (
     UnsupportedError,
 )
 from ahop.scale.cluster import LocalCluster, ShardOptions, connect, recall_dataset
-from ahop.scale.cluster.client import MOST_QUERIES
 from ahop.scale.cluster.messages import MESSAGE_BYTES, MESSAGE_ROWS, message_blocks
 from ahop.scale.cluster.query_table import QueryTable
 from ahop.scale.cluster.ray_access import refuse_open_ray
-from ahop.scale.cluster.replicas import ReplicaSet
+from ahop.scale.cluster.router import ReplicaSet
 from ahop.scale.cluster.spec import read_shard, shard_specs
-from ahop.scale.indexes.candidates import lift_for_candidates
+from ahop.scale.indexes.lifted_candidates import lift_for_candidates
 from ahop.scale.stores import Store, create_store, open_store
 from ahop.scale.stores.stored_index import CACHE
 
@@ -189,7 +188,7 @@ def test_an_index_is_found_again_and_built_anew_where_its_file_is_damaged(
         built.append(1)
         return lift_for_candidates(*given, **named)
 
-    monkeypatch.setattr("ahop.scale.cluster.shard_index.lift_for_candidates", counted)
+    monkeypatch.setattr("ahop.scale.cluster.shard.lift_for_candidates", counted)
     with LocalCluster(store, 2) as shards:
         answer = shards.recall(queries, 2)
     assert built == [1]
@@ -345,13 +344,13 @@ GOOD = {"queries": [[0.5, None, -1, 0, 1e300, 2**200, 0.25, 0]], "k": 3, "where"
 
 
 def read_request(body: bytes, dimensions: int) -> Any:
-    """What a cluster reads a request by: the reader of the service."""
+    """Read a request as a service does, whatever it answers from."""
     pytest.importorskip("fastapi")
     pytest.importorskip("prometheus_client")
     from ahop.service import Limits
-    from ahop.service.request import ClusterBody, read_body, recall_request
+    from ahop.service.request import RecallBody, read_body, recall_request
 
-    return recall_request(read_body(ClusterBody, body), dimensions, Limits())
+    return recall_request(read_body(RecallBody, body), dimensions, Limits())
 
 
 def test_a_request_is_read() -> None:
@@ -389,7 +388,7 @@ BAD = [
     b'{"queries": [], "where": {"floor": {}}}',
     b"[" * 100_000,
     b'{"queries": [], "k": ' + b"9" * 10_000 + b"}",
-    b'{"queries": [' + b"[]," * MOST_QUERIES + b"[]]}",
+    b'{"queries": [' + b"[]," * 1024 + b"[]]}",
 ]
 
 

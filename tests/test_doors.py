@@ -53,7 +53,7 @@ def served(app: str, store: Path, *before: str) -> Iterator[HTTPConnection]:
         "OMP_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "uvicorn", f"tests.doors:{app}", "--port", str(port), "--log-level", "error"]
-    command += ["--factory"] if app == "cluster" else []
+    command += ["--factory"] if app == "service" else []
     with subprocess.Popen(command, env=environment, cwd=ROOT) as process:
         try:
             with closing(_connected(port, process)) as connection:
@@ -88,43 +88,46 @@ def status(connection: HTTPConnection, method: str, path: str, host: str, secret
     return answer.status
 
 
+RECALL, FACTS = "/collections/phones/recall", "/collections/phones"
+
+
 def test_an_old_starlette_takes_the_path_of_its_url_from_the_host(store: Path, old: str) -> None:
     with served("by_url", store, old) as connection:
-        assert status(connection, "POST", "/recall", "x") == 401
+        assert status(connection, "POST", RECALL, "x") == 401
         assert status(connection, "POST", "/livez", "x") == 404
-        assert status(connection, "POST", "/livez", "x/recall?") == 200, "the fault that the others must not have"
+        assert status(connection, "POST", "/livez", f"x{RECALL}?") == 200, "the fault that the others must not have"
 
 
 def test_a_starlette_that_the_extras_ask_for_does_not(store: Path) -> None:
     with served("by_url", store) as connection:
-        assert status(connection, "POST", "/recall", "x") == 401
-        assert status(connection, "POST", "/livez", "x/recall?") == 404
+        assert status(connection, "POST", RECALL, "x") == 401
+        assert status(connection, "POST", "/livez", f"x{RECALL}?") == 404
 
 
-def test_no_host_opens_a_path_of_the_cluster_with_an_old_starlette(store: Path, old: str) -> None:
-    with served("cluster", store, old) as connection:
+def test_no_host_opens_a_path_of_the_service_with_an_old_starlette(store: Path, old: str) -> None:
+    with served("service", store, old) as connection:
         refuses_without_a_key(connection)
 
 
-def test_no_host_opens_a_path_of_the_cluster(store: Path) -> None:
-    with served("cluster", store) as connection:
+def test_no_host_opens_a_path_of_the_service(store: Path) -> None:
+    with served("service", store) as connection:
         refuses_without_a_key(connection)
 
 
 def refuses_without_a_key(connection: HTTPConnection) -> None:
-    for open_path in ("/livez", "/readyz", "/", "/page.css"):
-        for method, path in (("POST", "/recall"), ("GET", "/health")):
+    for open_path, alone in (("/livez", 200), ("/readyz", 200), ("/", 200), ("/page.css", 200)):
+        for path in (RECALL, FACTS):
             for host in (f"x{path}?", f"x{path}#", f"x:80{path}?a="):
-                assert status(connection, method, open_path, host) == 404, (open_path, host)
-    for path in ("/recall", "/recall/", "/health", "//health", "/livez/", "/livez/../health"):
+                assert status(connection, "POST", open_path, host) == 405, (open_path, host)
+                assert status(connection, "GET", open_path, host) == alone, (open_path, host)
+    for path in (RECALL, f"{RECALL}/", FACTS, f"/{FACTS}", "/livez/", f"/livez/..{FACTS}", "/metrics"):
         for host in ("x", "x/livez?", "x/livez#"):
             assert status(connection, "GET", path, host) == 401, (path, host)
-    assert status(connection, "GET", "/health", "x/livez?", SECRET) == 200
-    assert status(connection, "GET", "/health/", "x", SECRET) == 200
-    assert status(connection, "POST", "/recall", "x", SECRET) == 400, "the body says nothing"
+    assert status(connection, "GET", FACTS, "x/livez?", SECRET) == 200
+    assert status(connection, "POST", RECALL, "x", SECRET) == 400, "the body says nothing"
 
 
-@pytest.mark.parametrize("extra", ["serve", "cluster", "dev"])
+@pytest.mark.parametrize("extra", ["serve", "dev"])
 def test_a_starlette_that_believes_hosts_is_not_installed(extra: str) -> None:
     from packaging.requirements import Requirement
 

@@ -31,9 +31,9 @@ from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.estimators import AssociativeImputer, AssociativeRetriever, CorruptionModel
 from ahop.estimators import _imputation as filling
 from ahop.estimators._neighborhood import Twins
-from ahop.estimators._rows import distinct_rows, row_keys
-from ahop.estimators._standardization import Standardization
+from ahop.estimators._row_memory import distinct_rows, row_keys
 from ahop.estimators._threads import threads
+from ahop.estimators.imputer import Standardization
 
 Rows = NDArray[Any]
 NAMES = [f"sensor {number}" for number in range(8)]

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import ahop
-from ahop.cli.answers import Answers
+from ahop.cli.answer_table import Answers
+from ahop.cli.arguments import Queries
 from ahop.cli.explain import explain
-from ahop.cli.options import Queries
 from ahop.cli.recall import recall
 from ahop.client import mcp
 from ahop.service.http.answers import recall_response

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import ahop
-from ahop._core.kernels.ranked import ranked_scores, ranked_scores_plain
+from ahop._core.kernels.rank_weighting import ranked_scores, ranked_scores_plain
 from ahop._core.kernels.sorting import sort_ascending_
 from ahop.similarities.base import DecomposableSimilarity
 from tests.strategies import seeds
@@ -88,7 +88,7 @@ def test_small_blocks_change_nothing(base: DecomposableSimilarity, monkeypatch: 
         whole = ranked_scores(base.per_dimension, weights, patterns, queries)
         (gradient,) = torch.autograd.grad(whole.square().sum(), weights)
         for budget in (1, 100, 400):
-            monkeypatch.setattr("ahop._core.kernels.ranked.CACHE_BYTES", budget)
+            monkeypatch.setattr("ahop._core.kernels.rank_weighting.CACHE_BYTES", budget)
             parts = ranked_scores(base.per_dimension, weights, patterns, queries)
             assert_close(parts, whole)
             assert_close(torch.autograd.grad(parts.square().sum(), weights)[0], gradient)

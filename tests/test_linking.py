@@ -275,7 +275,7 @@ def test_an_index_links_as_its_memory_does(monkeypatch: pytest.MonkeyPatch) -> N
     memory, right, _ = world(60, 24, seed=8)
     links, by_index = ahop.link(memory, right), ahop.link(ahop.index(memory), right)
     assert np.mean(links.left == by_index.left) > 0.95
-    monkeypatch.setattr("ahop.operate.linking.candidates.MANY_PAIRS", 0)
+    monkeypatch.setattr("ahop.operate.linking.edges.MANY_PAIRS", 0)
     assert np.mean(ahop.link(memory, right).left == by_index.left) > 0.95
     thinned = ahop.index(memory)
     thinned.remove([3])

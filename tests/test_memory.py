@@ -122,7 +122,7 @@ def test_scores_in_blocks_of_any_size_are_the_same(name: str, monkeypatch: pytes
     similarity = SIMILARITIES[name](5, 7)
     whole = similarity(case.patterns, case.queries)
     monkeypatch.setattr(unwrap(blocks.blocks), "__defaults__", (1,))
-    monkeypatch.setattr("ahop._core.kernels.ranked.CACHE_BYTES", 200)
+    monkeypatch.setattr("ahop._core.kernels.rank_weighting.CACHE_BYTES", 200)
     monkeypatch.setattr("ahop.variants.mixed.CACHE_BYTES", 200)
     assert_close(similarity(case.patterns, case.queries), whole)
 

@@ -105,6 +105,7 @@ def test_a_damaged_picture_is_found_explained_corrected_and_learned_from(
     upload(browser, tmp_path / "damaged.png", damaged(stored[7]))
     wait(browser, lambda: text(browser, "answers"))
     first = browser.find_element(By.CSS_SELECTOR, "#answers li")
+    assert "1 query so far" in text(browser, "state") or "queries so far" in text(browser, "state")
     assert "row 7" in first.text
     assert text(browser, "words").startswith("7 with probability")
     assert len(browser.find_elements(By.CSS_SELECTOR, "#waterfall rect")) >= 5
@@ -115,7 +116,7 @@ def test_a_damaged_picture_is_found_explained_corrected_and_learned_from(
         assert kept[0] == 201
     browser.find_element(By.ID, "right").send_keys("7")
     browser.find_element(By.CSS_SELECTOR, "#correct button").click()
-    wait(browser, lambda: "53 such pairs" in text(browser, "told"))
+    wait(browser, lambda: "Kept for the next fit: 53 pairs" in text(browser, "told"))
     browser.save_screenshot(str(tmp_path / "page.png"))
     browser.find_element(By.ID, "fit").click()
     wait(browser, lambda: "version 2" in text(browser, "fitting") or text(browser, "error"))
@@ -199,6 +200,58 @@ def test_a_table_for_a_collection_without_names_is_refused_in_words(service: Run
     browser.execute_script("arguments[0].value = arguments[1]", row, "ap01,ap02\n1,2")
     browser.find_element(By.CSS_SELECTOR, "#ask button").click()
     wait(browser, lambda: "have no names" in text(browser, "error"))
+
+
+ROOM = "-63.9, -66.2, -59.2, -64.1, -69.8, -61.7, -53.3, -56.5, -71.3, -76.4, -70.6, -64.6, -85.9, -67, -76.2, -71.6"
+
+
+def ask_for_a_room(service: Running, browser: Chrome) -> None:
+    browser.get(service.url)
+    wait(browser, lambda: "784 dimensions" in text(browser, "version"))
+    Select(browser.find_element(By.ID, "collection")).select_by_visible_text("rooms")
+    wait(browser, lambda: "16 dimensions" in text(browser, "version"))
+    browser.find_element(By.ID, "row").send_keys(ROOM)
+    browser.find_element(By.CSS_SELECTOR, "#ask button").click()
+    wait(browser, lambda: "room 100" in text(browser, "answers"))
+
+
+def test_feedback_is_by_name_where_rows_have_names(service: Running, browser: Chrome) -> None:
+    ask_for_a_room(service, browser)
+    assert not browser.find_element(By.ID, "pixels-label").is_displayed(), "named columns are no pixels"
+    assert not browser.find_element(By.ID, "fit").is_enabled(), "there is nothing to learn from"
+    right = browser.find_element(By.ID, "right")
+    right.send_keys("room 999")
+    browser.find_element(By.CSS_SELECTOR, "#correct button").click()
+    wait(browser, lambda: 'called "room 999"' in text(browser, "error"))
+    right.clear()
+    right.send_keys("room 112")
+    browser.find_element(By.CSS_SELECTOR, "#correct button").click()
+    wait(browser, lambda: text(browser, "told") == "Thank you: room 112. Kept for the next fit: 1 pair.")
+    assert browser.find_element(By.ID, "fit").is_enabled()
+    assert not text(browser, "error")
+
+
+def test_a_fit_that_is_refused_leaves_nothing_waiting(service: Running, browser: Chrome) -> None:
+    ask_for_a_room(service, browser)
+    browser.execute_script("document.getElementById('fit').disabled = false")
+    browser.execute_script("window.fetch = () => Promise.reject(new Error('gone'))")
+    browser.find_element(By.ID, "fit").click()
+    wait(browser, lambda: text(browser, "error"))
+    assert text(browser, "fitting") == ""
+
+
+def test_words_of_the_reasons_are_as_large_on_a_phone(service: Running, browser: Chrome) -> None:
+    size = browser.get_window_size()
+    try:
+        browser.set_window_size(500, 900)
+        ask_for_a_room(service, browser)
+        height = "document.querySelector('#waterfall text').getBoundingClientRect().height"
+        assert browser.execute_script(f"return {height}") > 12
+        assert "-0.0" not in text(browser, "waterfall")
+        said = browser.get_log("browser")  # type: ignore[no-untyped-call]
+        assert not [each for each in said if "form" in each["message"].lower()]
+    finally:
+        browser.set_window_size(size["width"], size["height"])
 
 
 def test_no_page_is_wider_than_a_phone(service: Running, browser: Chrome) -> None:

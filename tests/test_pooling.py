@@ -208,7 +208,7 @@ def test_the_report_begins_with_the_accuracy_and_says_what_each_is_worth(halves:
     for member in report.members:
         assert f"{member.name} is worth {member.worth:.2f}" in words
     assert f"Model: {report.chosen}, pooled (" in words
-    assert f"of log-loss) (held-out log-loss {report.loss:.2f}; alone: " in words
+    assert f"of log-loss) (held-out log-loss {report.loss:.2f}; others: " in words
     worths = [member.worth for member in report.members]
     assert worths == sorted(worths, reverse=True)
 
@@ -216,7 +216,7 @@ def test_the_report_begins_with_the_accuracy_and_says_what_each_is_worth(halves:
 def test_one_that_is_chosen_alone_is_worth_no_word() -> None:
     report = report_of(learn([euclidean]))
     assert "is worth" not in str(report)
-    assert "alone:" not in str(report)
+    assert "others:" not in str(report)
     assert [member.name for member in report.members] == [report.chosen] == ["euclidean 1"]
 
 

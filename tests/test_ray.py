@@ -1,6 +1,5 @@
 """A cluster answers as one process does, also while its processes are killed, stopped and replaced."""
 
-import json
 import os
 import signal
 import time
@@ -9,9 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import numpy as np
 import psutil
@@ -20,12 +16,12 @@ import torch
 
 import ahop
 from ahop._core import optional
+from ahop.client import Client
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
-from ahop.scale.cluster import Cluster, HttpClient, LocalCluster, Timeouts, connect, recall_dataset
+from ahop.scale.cluster import Cluster, LocalCluster, Timeouts, connect, recall_dataset
 from ahop.scale.stores import Store, create_store
-from ahop.service.cluster import Service, serve
-from tests.postgres import free_port
-from tests.test_cluster import BAD, DIMENSIONS, a_store, parts_of, patterns, write_queries
+from ahop.service.testing import Running, running
+from tests.test_cluster import DIMENSIONS, a_store, parts_of, patterns, write_queries
 
 pytest.importorskip("lance")
 pytest.importorskip("ray")
@@ -226,99 +222,56 @@ def test_a_store_that_cannot_be_read_is_said_at_once(a_ray: None, cluster: Clust
         connect(store, 1, cpus=0.25)
 
 
-# HTTP.
+# A service before the shards.
 
 
 @pytest.fixture(scope="module")
-def service(store: Store, a_ray: None, cluster: Cluster) -> Iterator[Service]:
-    with serve(store.at(1), 1, cpus=0.25, port=free_port(), timeouts=Timeouts(answer=2.0)) as started:
+def service(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    folder = tmp_path_factory.mktemp("service")
+    ahop.AssociativeMemory(patterns()).save(folder / "rooms.ahop")
+    with running(folder, store.location.address, str(folder / "rooms.ahop"), "--shards", "2") as started:
         yield started
 
 
-def ask(url: str, body: bytes | None, **headers: str) -> tuple[int, Any, dict[str, str]]:
-    try:
-        with urlopen(Request(url, body, headers=headers), timeout=60) as answer:
-            return answer.status, json.loads(answer.read()), dict(answer.headers)
-    except HTTPError as error:
-        return error.code, json.loads(error.read()), dict(error.headers)
+ZEROS = {"queries": [[0.0] * DIMENSIONS]}
 
 
-def test_keys_are_asked_for(store: Store, a_ray: None, cluster: Cluster, queries: torch.Tensor) -> None:
-    from ahop.service import Key
-
-    secret, other, port = "s" * 30, "o" * 30, free_port()
-    with pytest.raises(InvalidValueError, match="there is no key"):
-        serve(store.at(1), 1, cpus=0.25, host="0.0.0.0", port=port)
-    with pytest.raises(InvalidValueError, match="filter"):
-        serve(store.at(1), 1, cpus=0.25, port=port, keys=[Key.of(secret, where={"floor": 1})])
-    keys = [Key.of(secret, collections=("ahop",)), Key.of(other, collections=("elsewhere",))]
-    with serve(store.at(1), 1, cpus=0.25, port=port, keys=keys) as started:
-        for path, body in (("/recall", b'{"queries": []}'), ("/health", None), ("/nothing", None)):
-            assert ask(started.url + path, body)[0] == 401
-            assert ask(started.url + path, body, Authorization="Bearer wrong")[0] == 401
-            assert ask(started.url + path, body, Authorization=f"Bearer {other}")[0] == 404
-        found = HttpClient(started.url, key=secret).recall(queries[:3], 2)
-        assert torch.equal(found.indices, store.at(1).recall(queries[:3], 2).indices)
+def test_a_service_answers_from_shards(service: Running, store: Store, queries: torch.Tensor) -> None:
+    with Client(service.url, "patterns") as client:
+        found, known = (
+            client.recall(queries[:20], 2, where={"floor": [0, 1]}),
+            store.recall(queries[:20], 2, where={"floor": [0, 1]}),
+        )
+    assert torch.equal(found.indices, known.indices)
+    assert found.posterior.numpy() == pytest.approx(known.posterior.numpy(), abs=1e-2)
+    kinds = {each["name"]: each["kind"] for each in service.ask("GET", "/collections")[1]["collections"]}
+    assert kinds == {"patterns": "cluster", "rooms": "file"}
 
 
-def test_recall_is_answered_over_http(service: Service, store: Store, queries: torch.Tensor) -> None:
-    asked = [[*query[:-1], None] for query in queries[:20].tolist()]
-    body = {"queries": asked, "k": 2, "where": {"floor": [0, 1]}}
-    status, answer, _ = ask(f"{service.url}/recall", json.dumps(body).encode())
-    assert status == 200
-    gaps = queries[:20].clone()
-    gaps[:, -1] = torch.nan
-    known = store.at(1).recall(gaps, 2, where={"floor": [0, 1]})
-    assert answer["indices"] == known.indices.tolist()
-    assert np.array(answer["posterior"]) == pytest.approx(known.posterior.numpy(), abs=1e-2)
-    assert len(answer["unknown"]) == 20
-    assert answer["version"] == 1
-    status, facts, _ = ask(f"{service.url}/health", None)
-    assert (status, facts["patterns"], facts["dimensions"]) == (200, 600, DIMENSIONS)
-
-
-def test_whatever_is_sent_is_answered_by_a_sentence_and_never_by_a_fault(service: Service) -> None:
-    url = f"{service.url}/recall"
-    worse = [
-        b'{"queries": [], "where": {"door": 1}}',
-        b'{"queries": [], "where": {"floor": "x"}}',
-        b'{"queries": [], "where": {"name": "\\ud800"}}',
-        b'{"queries": [[0,0,0,0,0,0,0,0]], "where": {"floor": [' + b"9" * 400 + b"]}}",
-        b'{"queries": [[0,0,0,0,0,0,0,0]], "where": {"name": "\'; --"}}',
-    ]
-    for body in [*BAD, *worse]:
-        status, answer, _ = ask(url, body)
-        assert status in (200, 400, 413), body[:60]
-        assert status == 200 or isinstance(answer["error"], str)
-    assert ask(url, b" " * (9 * 2**20))[0] == 413
-    assert ask(url, None)[0] == 405
-    assert ask(f"{service.url}/other", None)[0] == 404
-    assert ask(url, b'{"queries": [[0,0,0,0,0,0,0,0]], "k": 1000}')[0] == 200
-
-
-def test_a_second_service_takes_nothing_from_the_first(service: Service, store: Store) -> None:
-    with pytest.raises(UnsupportedError, match="close that service"):
-        serve(store.at(1), 1, cpus=0.25, port=free_port())
-    port = int(service.url.rpartition(":")[2])
-    for taken in (port, -1, 70_000):
-        with pytest.raises(InvalidValueError, match="`port` must be free"):
-            serve(store.at(1), 1, cpus=0.25, port=taken)
-    assert ask(f"{service.url}/health", None)[0] == 200
-
-
-def test_who_asks_while_shards_are_away_is_told_when_to_come_back(service: Service) -> None:
-    (process,) = processes(service.cluster, 0)
-    with halted(process):
-        status, answer, headers = ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')
+def test_shards_that_hang_hold_up_nobody_else(service: Running) -> None:
+    shards = [each for each in psutil.Process(service.process.pid).children(True) if "ShardActor" in each.name()]
+    if not shards:  # the name of a process is cut off
+        shards = [each for each in psutil.process_iter() if each.cmdline()[:1] == ["ray::ShardActor"]]
+    with ThreadPoolExecutor(1) as pool, halted(shards[0].pid):
+        asked = pool.submit(service.ask, "POST", "/collections/patterns/recall", ZEROS)
+        time.sleep(0.5)
+        for _ in range(5):
+            started = time.monotonic()
+            assert service.recall("rooms", **ZEROS)["ids"]
+            assert time.monotonic() - started < 5
+        assert not asked.done()
+        status, answer, headers = asked.result()
         assert (status, headers.get("retry-after")) == (503, "1"), answer
         assert "retry" in answer["error"]
-    assert ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')[0] == 200
+    assert service.ask("POST", "/collections/patterns/recall", ZEROS)[0] == 200
 
 
-def test_a_service_moves_to_a_new_version(service: Service, store: Store) -> None:
+def test_a_service_moves_to_a_new_version_and_ends_with_its_shards(service: Running, store: Store) -> None:
     store.add(patterns(2), metadata={"floor": [6] * 2, "name": ["newest"] * 2})
-    assert service.refresh() == store.version
-    until = time.monotonic() + 60
-    while ask(f"{service.url}/health", None)[1]["version"] != store.version:
-        assert time.monotonic() < until
-    assert ask(f"{service.url}/recall", b'{"queries": [[0,0,0,0,0,0,0,0]]}')[1]["version"] == store.version
+    assert service.ask("POST", "/collections/patterns/refresh")[1]["version"] == store.version
+    assert service.recall("patterns", **ZEROS)["version"] == store.version
+    left = psutil.Process(service.process.pid).children(True)
+    assert service.end() == 0
+    psutil.wait_procs(left, 30)
+    assert not [each for each in left if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    assert not service.failures()

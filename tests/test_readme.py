@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import ahop
+from ahop.datasets.building import demo_tables
 from tests.console import run_page
 from tests.readme import README, agrees, main, python_blocks
 
@@ -34,14 +36,17 @@ def test_the_request_of_the_readme_is_answered(tmp_path: Path) -> None:
         pytest.skip("needs curl")
     from ahop.service.testing import running
 
-    building = ahop.datasets.Building()
-    memory = ahop.AssociativeMemory(building.values, ahop.EuclideanSimilarity(), labels=building.names)
-    memory.save(tmp_path / "rooms.ahop")
+    rooms, log = (pd.DataFrame(demo_tables()[name]) for name in ("rooms.csv", "log.csv"))
+    stored = rooms.set_index("room").drop(columns="floor")
+    ahop.fit(stored, queries=log.drop(columns="scan"), progress=False).save(tmp_path / "rooms.ahop")
     (command,) = re.findall(r"^```sh\n(.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     with running(tmp_path, str(tmp_path / "rooms.ahop")) as made:
         here = command.replace("localhost:8000", f"localhost:{made.port}")
         done = subprocess.run(here, shell=True, capture_output=True, text=True, check=True)
-    assert len(json.loads(done.stdout)["posterior"][0]) == 3
+    found = json.loads(done.stdout)
+    assert found["labels"][0][0] == "room 147"
+    assert found["posterior"][0][0] == pytest.approx(0.89, abs=0.1)
+    assert found["unknown"][0] == pytest.approx(0.03, abs=0.05)
 
 
 def test_the_readme_is_read_in_a_minute() -> None:

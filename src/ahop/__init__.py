@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from ahop.memory.recall import Recall
     from ahop.memory.report import FitReport
     from ahop.nn import compat
-    from ahop.operate import linking, watching
+    from ahop.operate import adapters, attaching, linking, watching
     from ahop.operate.asking import ask
-    from ahop.operate.linking.link import link
+    from ahop.operate.attaching.attach import attach
+    from ahop.operate.linking.links import link
     from ahop.operate.policies import policy
     from ahop.operate.watching import watch
     from ahop.paper import capacity, criteria, dynamics, zoo
@@ -70,7 +71,10 @@ __all__ = [
     "Recall",
     "Softmax",
     "adapt",
+    "adapters",
     "ask",
+    "attach",
+    "attaching",
     "capacity",
     "client",
     "cluster",
@@ -130,13 +134,14 @@ _LATER = {
     "Softmax": "ahop.separations.softmax",
     "adapt": "ahop.fitting.adapt",
     "ask": "ahop.operate.asking",
+    "attach": "ahop.operate.attaching.attach",
     "create_store": "ahop.scale.stores.create",
     "evaluate": "ahop.paper.criteria",
     "fit": "ahop.fitting.fit",
     "index": "ahop.scale.indexes.build",
     "iterate": "ahop.paper.dynamics.trajectory",
     "lift": "ahop.scale.liftings.lift",
-    "link": "ahop.operate.linking.link",
+    "link": "ahop.operate.linking.links",
     "load": "ahop.memory.load",
     "open_store": "ahop.scale.stores.store",
     "policy": "ahop.operate.policies",
@@ -144,6 +149,8 @@ _LATER = {
 }
 # Modules of the rooms that are reached from the top of the package.
 _ROOMS = {
+    "adapters": "operate",
+    "attaching": "operate",
     "capacity": "paper",
     "cluster": "scale",
     "compat": "nn",

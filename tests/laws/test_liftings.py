@@ -11,7 +11,7 @@ from ahop._core.free_memory import check_free_memory
 from ahop.errors import InsufficientMemoryError, UnsupportedError
 from ahop.scale.liftings import lift as lifting_module
 from ahop.scale.liftings.base import Lifting
-from ahop.scale.liftings.grid import MOST_STEPS, Places
+from ahop.scale.liftings.factored import MOST_STEPS, Places
 from ahop.scale.liftings.lift import lift
 from ahop.similarities.base import DecomposableSimilarity
 from tests.catalogue import SIMILARITIES

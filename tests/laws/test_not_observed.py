@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 import ahop
 from ahop._core.blocks import blocks
-from ahop._core.kernels.ranked import ranked_scores
+from ahop._core.kernels.rank_weighting import ranked_scores
 from ahop.errors import UnsupportedError
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from tests.catalogue import (
@@ -239,7 +239,7 @@ def test_blocks_of_any_size_give_one_answer(name: str, monkeypatch: pytest.Monke
     whole = similarity(case.patterns, case.queries)
     for budget in (1, 200, 1000):
         monkeypatch.setattr("ahop.similarities.base.CACHE_BYTES", budget)
-        monkeypatch.setattr("ahop._core.kernels.ranked.CACHE_BYTES", budget)
+        monkeypatch.setattr("ahop._core.kernels.rank_weighting.CACHE_BYTES", budget)
         monkeypatch.setattr("ahop.variants.mixture.BLOCK_BYTES", budget)
         monkeypatch.setattr("ahop.similarities.additive.blocks", partial(blocks, budget=budget))
         assert_close(similarity(case.patterns, case.queries), whole)

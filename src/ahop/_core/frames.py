@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ahop._core.words import told
+from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError
 
 NUMBERS = "fiub"
@@ -65,6 +65,7 @@ def numbers_of(
         raise InvalidValueError(
             f"`{name}` has columns that the stored patterns have not got: {told(unknown)}. Leave them out by "
             f"`{name}.drop(columns=[...])`, or rename them to one of {told(list(columns))}."
+            f"{did_you_mean(unknown[0], columns)}"
         )
     place = {each: where for where, each in enumerate(names)}
     return _table(frame, name, names, [place.get(each) for each in columns], narrow)

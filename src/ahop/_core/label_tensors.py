@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ahop._core.labels import Label, as_label, entries, frozen, is_label
 from ahop._core.typing import Entries
+from ahop._core.words import did_you_mean
 from ahop.errors import InvalidValueError, ShapeError
 
 
@@ -25,10 +26,12 @@ def rows_named(labels: NDArray[np.object_], wanted: Entries, name: str = "origin
     sought = [as_label(each) for each in entries(name, wanted)]
     for label in sought:
         if label not in row_of:
+            near = did_you_mean(str(label), map(str, row_of))
+            of_pairs = "For row numbers pass `pairs=ahop.Pairs(rows, copies)`, for no labels a frame with "
+            hint = f" {of_pairs}`reset_index(drop=True)`." if name == "origins" else ""
             raise InvalidValueError(
-                f"`{name}` must be labels of the stored patterns, such as {labels[0]!r}; {label!r} is none of them. "
-                f"For row numbers pass `pairs=ahop.Pairs(rows, copies)`, for no labels a frame with "
-                f"`reset_index(drop=True)`."
+                f"`{name}` must be labels of the stored patterns, such as {labels[0]!r}; {label!r} is none of them."
+                f"{near}{hint}"
             )
     return torch.tensor([row_of[label] for label in sought], dtype=torch.long)
 

@@ -34,8 +34,14 @@ arrow_files = _optional(
 psycopg = _optional("psycopg", "psycopg.sql", package="psycopg", extra="pg")
 pgvector = _optional("pgvector", "pgvector.psycopg", package="pgvector", extra="pg")
 ray = _optional("ray", package="ray", extra="cluster")
-ray_serve = _optional("ray.serve", package="ray[serve]", extra="cluster")
 pandas = _optional("pandas", package="pandas", extra="datasets")
 pillow = _optional("PIL.Image", package="pillow", extra="datasets")
 sparse = _optional("scipy.sparse", package="scipy", extra="link")
 csgraph = _optional("scipy.sparse.csgraph", package="scipy", extra="link")
+langchain = _optional("langchain_core", "langchain_core.retrievers", package="langchain-core", extra="langchain")
+llama_index = _optional(
+    "llama_index.core",
+    *("llama_index.core.retrievers", "llama_index.core.schema"),
+    package="llama-index-core",
+    extra="llama-index",
+)

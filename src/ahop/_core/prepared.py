@@ -59,10 +59,10 @@ class Prepared:
         if found is None or not found[0].is_same(state):
             with torch.inference_mode(False), torch.no_grad():
                 made = make(self.patterns)
-            if made is self.patterns:
-                return made
-            # another part may make more of it
-            found = state, made, prepared(made) if isinstance(made, Tensor) else None
+            again = None
+            if isinstance(made, Tensor) and made is not self.patterns:
+                again = prepared(made)  # another part may make more of it
+            found = state, made, again
             with self._lock:
                 self._made[key] = found
         result: Made = found[1]

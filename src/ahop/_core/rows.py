@@ -1,6 +1,6 @@
 """Rows of numbers of any kind as numpy arrays. Torch is not needed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ahop._core.arrays import is_tensor, to_numpy
 from ahop._core.frames import is_column, is_frame, names_of, numbers_of, numbers_of_column
+from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 # Kinds of numpy's dtypes that are real numbers.
@@ -28,11 +29,12 @@ def read_rows(
     if is_frame(value):
         value = numbers_of(value, name, columns, narrow)
     elif isinstance(value, list | tuple):
-        value = _from_lists(name, value)
+        named = bool(value) and all(isinstance(each, Mapping) for each in value)
+        value = _from_mappings(name, value, columns) if named else _from_lists(name, value)
     if not isinstance(value, np.ndarray):
         raise InvalidTypeError(
             f"`{name}` must be a numpy array, a torch tensor, a frame or a list of lists; got {type(value).__name__}. "
-            f"Pass `numpy.asarray({name}, dtype='float32')`."
+            f"{_hint(name, value)}"
         )
     return as_real(name, value)
 
@@ -134,6 +136,30 @@ def _from_lists(name: str, rows: Sequence[Any]) -> NDArray[Any]:
         return found.astype(np.float64) if found.dtype == object and not has_words else found
     except (TypeError, ValueError) as error:
         raise ShapeError(f"`{name}` must be rows of numbers, all of one length; got a list that is not.") from error
+
+
+def _from_mappings(name: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None) -> NDArray[Any]:
+    """Rows by the names of their columns; those that a row does not name were not observed."""
+    if columns is None:
+        raise InvalidTypeError(
+            f"`{name}` has names for its columns, and there are none here to put them in order by. Store a frame, such "
+            f"as `pandas.DataFrame(patterns)`."
+        )
+    known = set(columns)
+    for strange in (each for row in rows for each in row if each not in known):
+        raise InvalidValueError(
+            f"`{name}` must name columns of the stored patterns, {told(list(columns))}; got {strange!r}."
+            f"{did_you_mean(str(strange), columns)}"
+        )
+    return _from_lists(name, [[row.get(each) for each in columns] for row in rows])
+
+
+def _hint(name: str, value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"Of one row by its names pass `[{name}]`."
+    if is_column(value):
+        return f"Of one row of a frame pass `{name}.to_frame().T`; of one column, `{name}.to_frame()`."
+    return f"Pass `numpy.asarray({name}, dtype='float32')`."
 
 
 def _unmasked(name: str, value: Any) -> Any:

@@ -9,7 +9,7 @@ USAGE = 2
 def main() -> None:
     """Entry point of the console script `ahop`."""
     try:
-        from ahop.cli.app import app
+        from ahop.cli.commands import app
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in NEEDED:
             raise

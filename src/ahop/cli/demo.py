@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ahop.cli import options
+from ahop.cli import arguments
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import canvas, check_picture, save_picture
 from ahop.cli.running import RequestError
-from ahop.cli.tables.writing import check_output, write_table
+from ahop.cli.tables.saving import check_output, write_table
 from ahop.cli.talk import Talk, grid
 from ahop.errors import MissingPackageError
 
@@ -24,13 +24,13 @@ BEFORE, AFTER = "#8a8f98", "#2a7f62"
 
 def demo(
     talk: Talk,
-    png: options.Picture = None,
+    png: arguments.Picture = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Only write the tables of the manual's examples into this folder.", metavar="FOLDER"),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
-    force: options.Force = False,
+    force: arguments.Force = False,
 ) -> None:
     """See all of it, with no data and no labels.
 
@@ -95,7 +95,7 @@ def _draw(before: float, right: float, why: "Explanation", png: Path | None, for
         pyplot = canvas()
     except MissingPackageError:
         return None
-    from ahop.plots.waterfall import WaterfallDisplay
+    from ahop.plots.single_answers import WaterfallDisplay
 
     path = _free_name() if png is None else png
     figure, (left, middle) = pyplot.subplots(

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ahop.cli import options
+from ahop.cli import arguments
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import RequestError
 from ahop.cli.sources import is_store, labels_of, load_memory, load_store, read_queries
 from ahop.cli.tables.choosing import Wanted
-from ahop.cli.tables.writing import check_output, write_text
+from ahop.cli.tables.saving import check_output, write_text
 from ahop.cli.talk import Talk, grid
 
 UNKNOWN = "unknown"
@@ -22,20 +22,20 @@ PAGE = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</t
 
 def explain(
     talk: Talk,
-    memory: options.Memory,
-    query: options.Queries,
+    memory: arguments.Memory,
+    query: arguments.Queries,
     row: Annotated[int | None, typer.Option(min=0, help="Which row of the file, from 0; default the first.")] = None,
     against: Annotated[
         str | None,
         typer.Option(help="The rival: the name of a pattern, or `unknown` for none of them. Default: the next best."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with a table.", metavar="FILE")] = None,
-    png: options.Picture = None,
-    id: options.Id = None,
-    group: options.Group = None,
-    columns: options.Columns = None,
-    ignore: options.Ignore = None,
-    force: options.Force = False,
+    png: arguments.Picture = None,
+    id: arguments.Id = None,
+    group: arguments.Group = None,
+    columns: arguments.Columns = None,
+    ignore: arguments.Ignore = None,
+    force: arguments.Force = False,
 ) -> None:
     """Say why one query is answered as it is.
 
@@ -65,7 +65,7 @@ def explain(
     if html is not None:
         write_text(html, PAGE.format(title=escape(why.headline), body=why._repr_html_()), force)
     if png is not None:
-        from ahop.plots.waterfall import WaterfallDisplay
+        from ahop.plots.single_answers import WaterfallDisplay
 
         save_picture(png, WaterfallDisplay.from_explanation(why).plot(), force)
     shown = [[bar.name, _format(bar.seen), bar.word, f"{bar.log_odds:+.2f}"] for bar in why.shown()]

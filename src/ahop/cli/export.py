@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ahop.cli import options
+from ahop.cli import arguments
 from ahop.cli.sources import load_memory
-from ahop.cli.tables.writing import check_output, written
+from ahop.cli.tables.saving import check_output, written
 from ahop.cli.talk import Talk
 
 
@@ -15,7 +15,7 @@ def export(
     talk: Talk,
     memory: Annotated[Path, typer.Argument(metavar="MEMORY", help="A memory that `ahop fit` wrote.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, such as rooms.npz.")],
-    force: options.Force = False,
+    force: arguments.Force = False,
 ) -> None:
     """Write a memory for places without PyTorch.
 

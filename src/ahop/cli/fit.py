@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ahop.cli import options
+from ahop.cli import arguments
 from ahop.cli.running import RequestError
 from ahop.cli.tables.choosing import Wanted, choose, narrowed, opened, origins_of, told_of
-from ahop.cli.tables.columns import Sheet
+from ahop.cli.tables.saving import check_output, written
+from ahop.cli.tables.sheet import Sheet
 from ahop.cli.tables.table import Table
-from ahop.cli.tables.writing import check_output, written
 from ahop.cli.talk import Talk
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ORIGIN = "origin"
 
 def fit(
     talk: Talk,
-    patterns: options.Patterns,
+    patterns: arguments.Patterns,
     output: Annotated[Path, typer.Option("--output", "-o", help="Write the memory here: a name that ends in .ahop.")],
     pairs: Annotated[
         Path | None, typer.Option(help="Copies, with a column that names the pattern they came from.", metavar="FILE")
@@ -32,16 +32,16 @@ def fit(
     queries: Annotated[
         Path | None, typer.Option(help="A log of queries; nobody needs to know their origins.", metavar="FILE")
     ] = None,
-    id: options.Id = None,
-    origin: options.Origin = None,
-    group: options.Group = None,
-    columns: options.Columns = None,
-    ignore: options.Ignore = None,
+    id: arguments.Id = None,
+    origin: arguments.Origin = None,
+    group: arguments.Group = None,
+    columns: arguments.Columns = None,
+    ignore: arguments.Ignore = None,
     similarity: Annotated[
         str, typer.Option(help="`auto` tries all that suit; or one name, or several with commas between.")
     ] = "auto",
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
-    force: options.Force = False,
+    force: arguments.Force = False,
 ) -> None:
     """Learn how copies get damaged, and write a memory.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ahop.cli import options
+from ahop.cli import arguments
 from ahop.cli.running import RequestError
 from ahop.cli.sources import LABEL, load_memory, read_queries
 from ahop.cli.tables.choosing import Wanted
@@ -29,9 +29,9 @@ def index(
     memory: Annotated[
         Path | None, typer.Option(help="The memory that has learned how copies get damaged.", metavar="FILE")
     ] = None,
-    id: options.Id = None,
-    columns: options.Columns = None,
-    ignore: options.Ignore = None,
+    id: arguments.Id = None,
+    columns: arguments.Columns = None,
+    ignore: arguments.Ignore = None,
 ) -> None:
     """Make a store of patterns on the disk.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ahop._core.words import told
-from ahop.cli import options
+from ahop.cli import arguments
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import RequestError
@@ -18,11 +18,11 @@ from ahop.cli.talk import Talk, facts, grid
 def inspect(
     talk: Talk,
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A memory or a store.")],
-    png: options.Picture = None,
+    png: arguments.Picture = None,
     column: Annotated[
         str | None, typer.Option(help="The column that the picture shows; default the first.", metavar="COLUMN")
     ] = None,
-    force: options.Force = False,
+    force: arguments.Force = False,
 ) -> None:
     """Show what is in a memory or a store.
 
@@ -47,7 +47,7 @@ def _inspect_memory(path: Path, talk: Talk, png: Path | None, column: str | None
     report: Any = memory.report
     learned = ["Nothing was learned yet."] if report is None else sentences(str(report))
     if png is not None:
-        from ahop.plots.corruption import CorruptionDisplay
+        from ahop.plots.learned import CorruptionDisplay
 
         save_picture(png, CorruptionDisplay.from_memory(memory, _place(column, named, width)).plot(), force)
     talk.say(facts(known), "", *learned)

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from ahop.cli import options
+from ahop.cli import arguments
 from ahop.cli.fit import memory_of
 from ahop.cli.running import RequestError
 from ahop.cli.sources import is_store, load_memory, read_queries
 from ahop.cli.tables.choosing import Wanted, choose, narrowed, opened, told_of
+from ahop.cli.tables.saving import check_table, write_table
 from ahop.cli.tables.table import Table
-from ahop.cli.tables.writing import check_table, write_table
 from ahop.cli.talk import Talk, grid
 
 SHOWN = 10
@@ -24,7 +24,7 @@ def link(
     right: Annotated[
         Path, typer.Argument(metavar="RIGHT", help="A table whose rows are damaged copies of rows on the left.")
     ],
-    output: options.Answers = None,
+    output: arguments.Answers = None,
     one_to_one: Annotated[
         bool, typer.Option("--one-to-one/--many", help="Whether a left row belongs to one right row at most.")
     ] = True,
@@ -33,11 +33,11 @@ def link(
         typer.Option(min=0.0, max=1.0, help="Share of the right rows that belong to none. Estimated if not given."),
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Lines for each right row: its link, then other candidates.")] = 1,
-    id: options.Id = None,
-    group: options.Group = None,
-    columns: options.Columns = None,
-    ignore: options.Ignore = None,
-    force: options.Force = False,
+    id: arguments.Id = None,
+    group: arguments.Group = None,
+    columns: arguments.Columns = None,
+    ignore: arguments.Ignore = None,
+    force: arguments.Force = False,
 ) -> None:
     """Find the rows of two tables that belong together.
 
@@ -52,7 +52,7 @@ def link(
         if group is not None:
             raise RequestError("`--group` needs a memory on the left that was fitted with groups: `ahop fit --group`.")
         memory, asked = _tables(left, right, Wanted.by(id, columns, ignore), talk)
-    from ahop.operate.linking.link import link as linked
+    from ahop.operate.linking.links import link as linked
 
     found = linked(
         _learn(memory, asked, talk),
@@ -98,7 +98,7 @@ def _learn(memory: Any, asked: Table, talk: Talk) -> Any:
     if memory.report is not None:
         return memory
     from ahop.fitting.fit import fit
-    from ahop.operate.linking.link import LEARNED_FROM
+    from ahop.operate.linking.links import LEARNED_FROM
 
     every = -(-len(asked) // LEARNED_FROM)
     return fit(memory, queries=asked.values[::every], similarity="auto", progress=talk.shows_bars)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ahop._core.optional import pyplot
-from ahop.cli.tables.writing import check_output, written
+from ahop.cli.tables.saving import check_output, written
 
 ENDINGS = (".png", ".svg", ".pdf")
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from ahop.cli import options
-from ahop.cli.answers import SHOWN, Answers
+from ahop.cli import arguments
+from ahop.cli.answer_table import SHOWN, Answers
 from ahop.cli.running import RequestError
 from ahop.cli.sources import is_store, labels_of, load_memory, load_store, read_pairs, read_queries
 from ahop.cli.tables.choosing import Wanted
+from ahop.cli.tables.saving import check_table, write_table
 from ahop.cli.tables.table import Table
-from ahop.cli.tables.writing import check_table, write_table
 from ahop.cli.talk import Talk
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ UNCHECKED = "Unchecked: no label has shown whether these probabilities are right
 
 def recall(
     talk: Talk,
-    memory: options.Memory,
-    queries: options.Queries,
+    memory: arguments.Memory,
+    queries: arguments.Queries,
     k: Annotated[int, typer.Option("-k", min=1, help="How many answers for each query.")] = 3,
-    output: options.Answers = None,
+    output: arguments.Answers = None,
     precision: Annotated[
         float | None,
         typer.Option(min=0.0, max=1.0, help="Accept so many answers that this share of the accepted ones is right."),
@@ -39,16 +39,16 @@ def recall(
             help="Pairs that the memory was not fitted to: with them `--precision` is a promise.", metavar="FILE"
         ),
     ] = None,
-    id: options.Id = None,
-    origin: options.Origin = None,
-    group: options.Group = None,
+    id: arguments.Id = None,
+    origin: arguments.Origin = None,
+    group: arguments.Group = None,
     same: Annotated[
         str | None,
         typer.Option(help="A column that is equal where queries have their origin in common.", metavar="COLUMN"),
     ] = None,
-    columns: options.Columns = None,
-    ignore: options.Ignore = None,
-    force: options.Force = False,
+    columns: arguments.Columns = None,
+    ignore: arguments.Ignore = None,
+    force: arguments.Force = False,
 ) -> None:
     """Answer queries, and say how sure that is.
 

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import os
 import sys
 import traceback
 import warnings
@@ -53,12 +54,13 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         try:
             with _note_warnings(talk):
                 function(talk, *given, **named)
+                sys.stdout.flush()
         except Ended as end:
             raise typer.Exit(end.code) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
-        except BrokenPipeError:
-            raise
+        except BrokenPipeError:  # whoever reads, such as `head`, has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             raise typer.Exit(_print_error("Interrupted; no file is half written.", INTERRUPTED)) from None
         except Exception as error:

@@ -30,12 +30,17 @@ def serve(
     index: Annotated[
         bool, typer.Option("--index", help="Answer from memories through indexes, kept beside them.")
     ] = False,
+    shards: Annotated[int, typer.Option(min=0, help="Hold stores in so many shards of a Ray cluster.")] = 0,
+    replicas: Annotated[int, typer.Option(min=1, help="Processes for each shard.")] = 1,
+    ray: Annotated[
+        str | None, typer.Option(help="The Ray cluster; default RAY_ADDRESS, or one of our own.", metavar="ADDRESS")
+    ] = None,
     compaction: Annotated[bool, typer.Option(help="Compact stores of many parts now and then.")] = True,
     log_accepted: Annotated[
         bool, typer.Option("--log-accepted", help="Log each request when its headers are here, too.")
     ] = False,
 ) -> None:
-    """Answer over HTTP, until it is told to end.
+    """Run the HTTP server until it is told to end.
 
     Needs `ahop[serve]`.
     """
@@ -48,6 +53,9 @@ def serve(
         follow_seconds=follow,
         create_in=create_in,
         index=index,
+        shards=shards,
+        replicas=replicas,
+        ray=ray,
         log_accepted=log_accepted,
         compact_seconds=service.Options.compact_seconds if compaction else 0.0,
     )

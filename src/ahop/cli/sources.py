@@ -1,10 +1,11 @@
 """Memories and stores by their path, and the queries that they are asked."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ahop.cli.running import RequestError
-from ahop.cli.tables.choosing import Wanted, origins_of, read_table
+from ahop.cli.tables.choosing import Wanted, opened, origins_of, read_table
 from ahop.cli.tables.table import Table
 from ahop.cli.talk import Talk
 from ahop.errors import FileFormatError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # The column of a store that has the names of its patterns.
 LABEL = "label"
+# The column of pairs that names their origins, if no other is asked for.
+ORIGIN = "origin"
 
 
 def is_store(path: Path) -> bool:
@@ -79,8 +82,16 @@ def read_pairs(
     path: Path, memory: "AssociativeMemory", talk: Talk, origin: str | None, group: str | None
 ) -> tuple[list[Any], Table]:
     """Origins as the memory calls them, and copies."""
-    table = read_queries(path, memory, talk, Wanted.by(origin=origin or "origin", group=group))
     labels = None if memory.labels is None else memory.labels.tolist()
+    named = origin or _origin_column(path, labels or (), talk)
+    table = read_queries(path, memory, talk, Wanted.by(origin=named, group=group))
     texts = table.role("origin")
     assert texts is not None
     return origins_of(texts, labels, len(memory), path), table
+
+
+def _origin_column(path: Path, labels: Sequence[object], talk: Talk) -> str:
+    """`origin`, or the one column whose entries are names of stored patterns."""
+    sheet, known = opened(path, Wanted.by(), talk), {str(label) for label in labels}
+    named = [name for name, each in sheet.columns.items() if each.words and known.issuperset(map(str, each.words))]
+    return named[0] if ORIGIN not in sheet.columns and len(named) == 1 else ORIGIN

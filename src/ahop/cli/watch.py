@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ahop.cli import options
+from ahop.cli import arguments
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import ALARM, Ended, RequestError
@@ -19,8 +19,8 @@ SHOWN = 10
 
 def watch(
     talk: Talk,
-    memory: options.Memory,
-    queries: options.Queries,
+    memory: arguments.Memory,
+    queries: arguments.Queries,
     reference: Annotated[
         Path | None, typer.Option(help="Queries of a better time; default some of the fit.", metavar="FILE")
     ] = None,
@@ -29,12 +29,12 @@ def watch(
         float, typer.Option(min=0.0, max=1.0, help="How often there may be an alarm though nothing has moved.")
     ] = 0.05,
     fail: Annotated[bool, typer.Option("--fail", help=f"End with the exit code {ALARM} if there is an alarm.")] = False,
-    png: options.Picture = None,
-    id: options.Id = None,
-    group: options.Group = None,
-    columns: options.Columns = None,
-    ignore: options.Ignore = None,
-    force: options.Force = False,
+    png: arguments.Picture = None,
+    id: arguments.Id = None,
+    group: arguments.Group = None,
+    columns: arguments.Columns = None,
+    ignore: arguments.Ignore = None,
+    force: arguments.Force = False,
 ) -> None:
     """Tell, without labels, whether a memory is still right.
 
@@ -61,15 +61,16 @@ def watch(
             false_alarms=false_alarms,
         )
     if png is not None:
-        from ahop.plots.watching import WatchDisplay
+        from ahop.plots.quality import WatchDisplay
 
         save_picture(png, WatchDisplay.from_report(report).plot(), force)
     moved = [[each.name, each.what, f"{each.before:.3g}", f"{each.now:.3g}", f"{each.p:.2g}"] for each in report.moved]
     titles = ["column", "what", "before", "now", "p"]
     shown = [grid(titles, moved[:SHOWN], titles[2:])] if moved else []
     more = [f"... and {len(moved) - SHOWN} more."] if len(moved) > SHOWN else []
-    talk.say(*sentences(str(report)), *shown, *more, *([f"Written to {png}."] if png is not None else []))
-    talk.document(command="watch", words=str(report), drift=report.rows(), **_numbers(report))
+    words = str(report).replace("or `ahop.adapt`", "or `ahop fit` again with these `--queries`")
+    talk.say(*sentences(words), *shown, *more, *([f"Written to {png}."] if png is not None else []))
+    talk.document(command="watch", words=words, drift=report.rows(), **_numbers(report))
     if fail and report.alarm:
         raise Ended(ALARM)
 

@@ -6,10 +6,12 @@ that the survey hears there, scans that hear any of them, coordinates from the c
 """
 
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, final
+from zipfile import ZipFile
 
 import numpy as np
+from numpy.lib.format import read_array
 from numpy.typing import NDArray
 from typing_extensions import override
 
@@ -62,8 +64,8 @@ def load_wifi_sample() -> WifiSample:
     >>> ahop.datasets.load_wifi_sample()
     WifiSample(65 places, 87 access points, 522 scans)
     """
-    with (files("ahop.datasets") / FILE).open("rb") as stream, np.load(stream) as arrays:
-        found = dict(arrays)
+    with ZipFile(Path(__file__).with_name(FILE)) as archive:
+        found = {Path(name).stem: read_array(archive.open(name), allow_pickle=False) for name in archive.namelist()}
     visits, scans = (np.where(found[key] == NOT_HEARD, np.nan, found[key]) for key in ("visits", "scans"))
     places = found["visit_places"].astype(np.int64)
     members = places == np.arange(len(found["names"]))[:, None]

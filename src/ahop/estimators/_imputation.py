@@ -138,7 +138,7 @@ class FilledRows:
 
 def recall_rows(table: Tensor, columns: Columns, errors: Tensor) -> FilledRows:
     """The rows of a table, each filled from the others as they are, with gaps."""
-    return FilledRows(table, _fill_gaps(table, lambda rows: recall(table, rows, columns)), columns, errors)
+    return FilledRows(table, _fill_gaps(table, lambda rows: answer(table, rows, columns)), columns, errors)
 
 
 def refill_rows(recalled: FilledRows, settings: Settings, errors: Tensor) -> FilledRows:
@@ -147,7 +147,7 @@ def refill_rows(recalled: FilledRows, settings: Settings, errors: Tensor) -> Fil
     return FilledRows(recalled.table, rows, recalled.columns, errors)
 
 
-def recall(table: Tensor, queries: Tensor, columns: Columns) -> Tensor:
+def answer(table: Tensor, queries: Tensor, columns: Columns) -> Tensor:
     """The queries without gaps: the mean of the rows that are alike, column by column of those observed there."""
     memory, compared, twins = AssociativeMemory(table), in_reach(table, columns.scale), Twins(queries, table)
     answers = torch.empty_like(queries)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from ahop._core.missing import filled, observed
-from ahop.estimators._rows import row_keys
+from ahop.estimators._row_memory import row_keys
 from ahop.separations.softmax import Softmax
 from ahop.similarities.euclidean import EuclideanSimilarity
 

@@ -1,9 +1,67 @@
 """The networks that classify by likeness to all rows that were learned from."""
 
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
 from ahop._core.blocks import blocks
+
+
+def row_keys(values: NDArray[Any]) -> NDArray[np.intp]:
+    """A number for each row; rows that are equal, gaps included, have equal numbers."""
+    plain = np.ascontiguousarray(np.where(np.isnan(values), np.nan, values + 0.0))  # one NaN, and one zero
+    as_bytes = plain.view(np.dtype((np.void, plain.shape[1] * plain.itemsize)))
+    keys: NDArray[np.intp] = np.unique(as_bytes, return_inverse=True)[1].reshape(-1)
+    return keys
+
+
+def distinct_rows(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The different rows, and which of them each row is."""
+    _, first, keys = np.unique(row_keys(values), return_index=True, return_inverse=True)
+    return values[first], keys
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """No two of them have the same row and class.
+
+    Attributes:
+        rows: (n, d).
+        codes: (n,), the numbers of their classes.
+        weights: (n,), above zero.
+    """
+
+    rows: NDArray[np.float64]
+    codes: NDArray[np.intp]
+    weights: NDArray[np.float64]
+
+    def joined(self, others: Self) -> "tuple[WeightedRows, NDArray[np.intp]]":
+        """Both together, and where `others` are found there."""
+        both, places = distinct(
+            np.concatenate([self.rows, others.rows]),
+            np.concatenate([self.codes, others.codes]),
+            np.concatenate([self.weights, others.weights]),
+        )
+        return both, places[len(self.rows) :]
+
+
+def distinct(
+    rows: NDArray[np.float64], codes: NDArray[np.intp], weights: NDArray[np.float64]
+) -> tuple[WeightedRows, NDArray[np.intp]]:
+    """Each row once with the weight of all its like, in an order of its own, and where each that was given is there.
+
+    Three copies are a weight of three. Rows with gaps are alike to no other.
+    """
+    joined = np.column_stack([rows, codes])
+    _, first, places = np.unique(joined, axis=0, return_index=True, return_inverse=True)
+    places = places.ravel()
+    together: NDArray[Any] = np.bincount(places, weights, minlength=len(first))
+    return WeightedRows(rows[first], codes[first], together), places
+
 
 # While it learns, a batch is compared with so many rows, drawn anew for each.
 DRAWN = 1024

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from ahop._core.missing import filled
-from ahop.estimators._imputation import Columns, Settings, recall, recall_rows
+from ahop.estimators._imputation import Columns, Settings, answer, recall_rows
 from ahop.estimators._neighborhood import FAR_OUT, Neighbors
 
 NEIGHBORS = (64, 256)
@@ -84,7 +84,7 @@ class _Memory:
 
     def __init__(self, trial: Trial, columns: Columns) -> None:
         self.trial = trial
-        self.first_errors = trial.errors(recall(trial.others, trial.queries, columns))
+        self.first_errors = trial.errors(answer(trial.others, trial.queries, columns))
         self.rows = recall_rows(trial.others, columns, self.first_errors)
 
     def best(self, count: int) -> Choice:

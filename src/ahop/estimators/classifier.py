@@ -20,11 +20,10 @@ from ahop._core.checks import check_choice, check_count, check_kind, check_not_n
 from ahop.errors import InvalidValueError, ShapeError
 from ahop.estimators._columns import CutColumns, StandardColumns, cut_columns, standard_columns
 from ahop.estimators._prototypes import SIMILARITIES, Committee, PrototypeNetwork
-from ahop.estimators._row_memory import RowMemory
+from ahop.estimators._row_memory import RowMemory, WeightedRows, distinct
 from ahop.estimators._threads import threads
 from ahop.estimators._training import losses, passes, usual_batch
 from ahop.estimators._validation import SEEDS, by_name, checked_rows, dense
-from ahop.estimators._weighted_rows import WeightedRows, distinct
 
 # Rows among which those that stand for the prototypes are looked for.
 SHOWN = 10_000

@@ -12,7 +12,7 @@ from ahop._core.checks import as_group_names
 from ahop._core.typing import Array
 from ahop.errors import InvalidValueError, ShapeError
 from ahop.estimators._posterior import log_posterior
-from ahop.estimators._rows import distinct_rows
+from ahop.estimators._row_memory import distinct_rows
 from ahop.estimators._threads import threads
 from ahop.estimators._validation import by_name, checked_rows, names_of, seed_from
 from ahop.fitting.fit import fit

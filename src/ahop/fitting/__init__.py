@@ -1,9 +1,35 @@
 """Learning from pairs: which similarity suits them, and the coefficients of one that is given."""
 
+from ahop.fitting.settings import (
+    AdaptSettings,
+    CandidatesSettings,
+    GroupsSettings,
+    MixtureSettings,
+    PoolSettings,
+    PosteriorSettings,
+    SelectionSettings,
+    Settings,
+    UnlabeledSettings,
+)
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.losses import separation_loss
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 
-__all__ = ["AdamSolver", "ConvexSolver", "SeparationSolver", "ShrinkageSolver", "separation_loss"]
+__all__ = [
+    "AdamSolver",
+    "AdaptSettings",
+    "CandidatesSettings",
+    "ConvexSolver",
+    "GroupsSettings",
+    "MixtureSettings",
+    "PoolSettings",
+    "PosteriorSettings",
+    "SelectionSettings",
+    "SeparationSolver",
+    "Settings",
+    "ShrinkageSolver",
+    "UnlabeledSettings",
+    "separation_loss",
+]

@@ -1,7 +1,7 @@
 """The `adapt` function: a memory follows what happens to its queries now, where nobody has labeled them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -16,11 +16,12 @@ from ahop.fitting.choosing.candidates import CANDIDATES
 from ahop.fitting.choosing.unknown import detector_of
 from ahop.fitting.corruption.mixture import Form, MixtureFit, fit_mixture
 from ahop.fitting.corruption.training_set import TrainingSet
+from ahop.fitting.settings import DEFAULT, Settings
 from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled.contrast import Halves
-from ahop.fitting.unlabeled.donors import offset_of, shifted
-from ahop.fitting.unlabeled.learn import LEARNED_STD_ERRORS, errors_ahead, halves_of
-from ahop.fitting.unlabeled.origins import BEST, LEAST_RESPONSIBILITY, OriginProblem
+from ahop.fitting.unlabeled.donors import offset_of, repetitions, shifted
+from ahop.fitting.unlabeled.learn import errors_ahead, halves_of
+from ahop.fitting.unlabeled.origins import BEST, OriginProblem
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
 from ahop.memory.ranking import Ranked, posterior_of
@@ -37,12 +38,6 @@ Learn: TypeAlias = Callable[[TrainingSet], Similarity]
 
 # Fewer queries teach nothing that could be told from chance.
 LEAST_QUERIES = 8
-# Rounds of answers and of what is learned from them.
-ADAPTING_ROUNDS = 4
-# Standard errors that are no more than chance.
-NO_LESS = 1.0
-# Copies that show what a query of no stored pattern looks like.
-SIMULATED = 512
 # Of all answers to a query, the best counts at least so much: a fit needs something.
 LEAST_MEMBER_WEIGHT = 1e-6
 ALIGNED, LEARNED_ANEW = "aligned", "learned anew"
@@ -54,6 +49,7 @@ def adapt(
     queries: RowsLike,
     *,
     groups: Sequence[object] | None = None,
+    settings: Settings | None = None,
     seed: int = 0,
     progress: bool = True,
 ) -> AssociativeMemory:
@@ -69,6 +65,7 @@ def adapt(
         queries: (b, d) such as a log has them.
         groups: where each query comes from, such as its device: each group is followed by itself, also those that the
             memory does not know yet.
+        settings: statistical choices that are not learned; default those that the memory was fitted with.
         seed: of what is drawn.
         progress: show a bar.
 
@@ -82,7 +79,9 @@ def adapt(
     asked = as_queries(queries, memory.patterns, columns=memory.columns)
     if len(asked) < LEAST_QUERIES:
         raise InvalidValueError(f"`queries` must be at least {LEAST_QUERIES}; got {len(asked)}. Give a longer log.")
-    adapted, patterns = memory.copy(), memory.modulation(memory.patterns)
+    adapted, patterns, settings = memory.copy(), memory.modulation(memory.patterns), _settings(settings, report)
+    if isinstance(report, FitReport):
+        report = replace(report, settings=asdict(settings))
     names = None if groups is None else as_group_names(groups, len(asked))
     if isinstance(report, FitReport) and report.repeats is not None and memory.model.groups:
         told, adapted.model = _among_known(memory.model, patterns, asked, names)
@@ -90,11 +89,13 @@ def adapt(
         return adapted
     with few_threads(asked.numel()), tqdm(desc="adapt", unit="fit", disable=not progress) as bar:
         if names is None:
-            told, model = _Log(memory.model, patterns, asked, reference.queries, report, seed, bar).followed()
+            told, model = _Log(memory.model, patterns, asked, reference.queries, report, settings, seed, bar).followed()
             if model is not None:
                 adapted.model = model.replaced(reference=Reference.of(asked))
         else:
-            told, adapted.model = _by_group(memory.model, patterns, asked, names, reference, report, seed, bar)
+            told, adapted.model = _by_group(
+                memory.model, patterns, asked, names, reference, report, settings, seed, bar
+            )
     adapted.report = replace(report, adapted=told)
     return adapted
 
@@ -114,18 +115,22 @@ def _among_known(model: Model, patterns: Tensor, queries: Tensor, names: list[st
     if names is None:
         offset = found(queries)
         followed = model.replaced(similarity=seen(offset), reference=Reference.of(queries))
-        return AdaptReport(len(queries), True, f"their offset is {offset:.3g}", offset=offset), followed
-    offsets = {
-        name: found(queries[[row for row, each in enumerate(names) if each == name]])
+        way, repeated = f"their offset is {offset:.3g}", repetitions(model.reference, queries)
+        return AdaptReport(len(queries), True, way, offset=offset, repeated=repeated), followed
+    logs = {
+        name: queries[[row for row, each in enumerate(names) if each == name]]
         for name in sorted(set(names))
         if names.count(name) >= LEAST_QUERIES
     }
+    offsets = {name: found(rows) for name, rows in logs.items()}
     if not offsets:
         raise InvalidValueError(f"`groups` must have one of at least {LEAST_QUERIES} queries. Give a longer log.")
     words = ", ".join(f"that of {name} is {offset:.3g}" for name, offset in offsets.items())
     groups = {**model.groups, **{name: seen(offset) for name, offset in offsets.items()}}
     mean = sum(offsets.values()) / len(offsets)
-    told = AdaptReport(len(queries), True, f"of their offsets {words}", offset=mean)
+    before = None if model.report is None else model.report.adapted  # a group that is stuck stays among the others
+    repeated = sum(repetitions(model.reference, rows) for rows in logs.values()) + (before.repeated if before else 0)
+    told = AdaptReport(len(queries), True, f"of their offsets {words}", offset=mean, repeated=repeated)
     return told, model.replaced(groups=groups, reference=Reference.of(queries, names))
 
 
@@ -136,6 +141,7 @@ def _by_group(
     names: list[str],
     reference: Reference,
     report: Report,
+    settings: Settings,
     seed: int,
     bar: "tqdm[Any]",
 ) -> tuple[AdaptReport, Model]:
@@ -147,7 +153,7 @@ def _by_group(
             continue
         own = [row for row, each in enumerate(reference.groups or []) if each == name]
         then = reference.queries[own] if own else reference.queries
-        log = _Log(model.for_group(name), patterns, queries[rows], then, report, seed, bar)
+        log = _Log(model.for_group(name), patterns, queries[rows], then, report, settings, seed, bar)
         told[name], followed = log.followed()
         if followed is not None:
             found[name] = followed.similarity
@@ -191,10 +197,12 @@ class _Log:
         queries: Tensor,
         then: Tensor,
         report: Report,
+        settings: Settings,
         seed: int,
         bar: "tqdm[Any]",
     ) -> None:
         self.model, self.patterns, self.queries, self.seed, self.bar = model, patterns, queries, seed, bar
+        self.settings, self.asked = settings, settings.adapt
         self.halves = halves_of(queries, seed)
         self.then = self._training(model.similarity, then.to(patterns), None).mixture
         self.ways: dict[str, Learn] = {ALIGNED: self._aligned}
@@ -208,10 +216,12 @@ class _Log:
         way = max(judged, key=lambda name: _mean([each.information for each in judged[name]]))
         parts = judged[way]
         ahead = _ahead([each.information - each.before for each in parts])
-        is_likelier = _ahead([each.rise for each in parts]) > LEARNED_STD_ERRORS and ahead > -NO_LESS
-        is_kept = ahead > LEARNED_STD_ERRORS or is_likelier
-        numbers = {name: _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")}
-        told = AdaptReport(len(self.queries), is_kept, way, **numbers)
+        is_likelier = _ahead([each.rise for each in parts]) > self.asked.clear_std_errors
+        is_kept = ahead > self.asked.clear_std_errors or (is_likelier and ahead > -self.asked.worse_std_errors)
+        information, before, rise = (
+            _mean([getattr(each, name) for each in parts]) for name in ("information", "before", "rise")
+        )
+        told = AdaptReport(len(self.queries), is_kept, way, information, before, rise)
         if not is_kept:
             return told, None
         similarity, mixture = self._learned(way, self.queries)
@@ -231,8 +241,8 @@ class _Log:
     def _learned(self, way: str, queries: Tensor) -> tuple[Similarity, MixtureFit]:
         """The similarity that these queries teach, and the corruption that they show."""
         similarity = self.model.similarity
-        for round_number in range(ADAPTING_ROUNDS):
-            self.bar.set_postfix_str(f"{way}, round {round_number + 1} of {ADAPTING_ROUNDS}")
+        for round_number in range(self.asked.rounds):
+            self.bar.set_postfix_str(f"{way}, round {round_number + 1} of {self.asked.rounds}")
             self.bar.update()
             training = self._training(similarity, queries, self.then.form)
             similarity = self.ways[way](training)
@@ -241,13 +251,15 @@ class _Log:
     def _training(self, similarity: Similarity, queries: Tensor, form: Form | None) -> TrainingSet:
         """The answers under this similarity as pairs, each as sure as it is."""
         ranked, shares = self._answers(similarity, queries)
-        kept = shares > LEAST_RESPONSIBILITY
+        kept = shares > self.settings.unlabeled.least_responsible_share
         kept[:, 0] = True  # of a query that says little, the best says most
         asked, column = kept.nonzero(as_tuple=True)
         origins, copies = ranked.ids[asked, column], queries[asked]
         weights = shares[asked, column].clamp_min(LEAST_MEMBER_WEIGHT)
-        mixture = fit_mixture(self.patterns[origins], copies, weights, form=form, is_trusted=True)
-        return TrainingSet(self.patterns, origins, copies, weights.to(self.patterns), is_trusted=True, fitted=mixture)
+        rows, known = (self.patterns[origins], copies, weights), self.settings
+        mixture = fit_mixture(*rows, form=form, is_trusted=True, settings=known.mixture)
+        pairs = self.patterns, origins, copies, weights.to(self.patterns)
+        return TrainingSet(*pairs, is_trusted=True, fitted=mixture, settings=known)
 
     def _answers(self, similarity: Similarity, queries: Tensor) -> tuple[Ranked, Tensor]:
         """The best few patterns of each query, and how sure each of them is, (b, k)."""
@@ -264,17 +276,18 @@ class _Log:
         """Learned by forgetting, as a fit does, from copies that are simulated: those that find their origin count."""
         if self.model.detector is None or len(self.patterns) < 3:
             return self.model.detector
-        copies = variant.sample(self.patterns, SIMULATED, self.seed)
+        copies = variant.sample(self.patterns, self.asked.simulated_pairs, self.seed)
         ranked, _ = self._answers(similarity, copies.queries)
         assert ranked.evidence is not None
         others = ranked.evidence.without_best(ranked.scores[:, 1], ranked.scores[:, 2])
         is_found = (ranked.ids[:, 0] == copies.origins).double()
-        detector = detector_of(ranked.evidence.features(), others.features(), is_found, self.model.detector.rate)
+        features = ranked.evidence.features(), others.features()
+        detector = detector_of(*features, is_found, self.settings.posterior, self.model.detector.rate)
         return detector.to(self.patterns.device)
 
     def _log_evidence(self, queries: Tensor, mixture: MixtureFit) -> Tensor:
         """Log-likelihood of each query under all patterns together, (b,)."""
-        problem = OriginProblem(self.patterns, queries)
+        problem = OriginProblem(self.patterns, queries, None, self.settings)
         return problem.log_odds(problem.shortlist(mixture)) + mixture.variant.log_background(queries).double()
 
 
@@ -305,6 +318,12 @@ def _kind(similarity: Similarity, report: Report) -> Learn | None:
         return pool.with_members([known[name].learn(training) if name in known else each for name, each in named])
 
     return learn if any(name in known for name in pool.names) else None
+
+
+def _settings(given: Settings | None, report: Report) -> Settings:
+    if given is not None:
+        return check_kind("settings", given, Settings)
+    return Settings.told(report.settings) if isinstance(report, FitReport) else DEFAULT
 
 
 def _chosen(report: Report) -> str:

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, Literal, TypeAlias
 
@@ -11,31 +11,32 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from ahop._core.checks import as_group_names, check_choice, check_count
+from ahop._core.checks import as_group_names, check_choice, check_count, check_kind
 from ahop._core.inputs import as_queries
 from ahop._core.label_tensors import numbers_of_entries
+from ahop._core.placeholders import warn_of_placeholder
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt
-from ahop.fitting.choosing.candidates import CANDIDATES, Candidate, suitable
+from ahop.fitting.choosing.candidate import Candidate
+from ahop.fitting.choosing.candidates import CANDIDATES, suitable, wanted_candidates
 from ahop.fitting.choosing.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.choosing.posterior import behind
 from ahop.fitting.choosing.selection import (
-    TOLERATED,
     Choice,
     choose,
     describe_corruption,
     training_set_of,
-    wanted_candidates,
 )
 from ahop.fitting.pairs import PairSource
+from ahop.fitting.settings import DEFAULT, Settings
 from ahop.fitting.solvers.adam import AdamSolver
 from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
 from ahop.fitting.unlabeled.donors import check, scaled, shifted
-from ahop.fitting.unlabeled.learn import LEARNED_STD_ERRORS, PLAIN, TRIED, learn_unlabeled
+from ahop.fitting.unlabeled.learn import PLAIN, TRIED, learn_unlabeled
 from ahop.fitting.unlabeled.repeats import Repeats
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
@@ -54,10 +55,6 @@ SOLVERS: dict[str, type[Solver]] = {
     "separation": SeparationSolver,
     "shrinkage": ShrinkageSolver,
 }
-# From so many labels on, probabilities are calibrated on them; fewer were not tried.
-LEAST_LABELS_TO_CALIBRATE = 20
-# From so many on, they can tell whether probabilities of simulated copies are right, which are then more precise.
-LEAST_LABELS_TO_CHECK = 48
 # Behind the name of what queries have taught, beside what the labels teach.
 OF_QUERIES = ", from the queries"
 SIMILARITIES = ("auto", *(candidate.name for candidate in CANDIDATES))
@@ -70,11 +67,12 @@ def fit(
     queries: RowsLike | None = None,
     variant: Variant | None = None,
     similarity: str | Sequence[str] | None = None,
-    candidates: Sequence[Similarity | Callable[[Any, Any], Any]] = (),
+    candidates: str | Sequence[str | Similarity | Callable[[Any, Any], Any]] = (),
     solver: Literal["convex", "adam", "separation", "shrinkage"] | Solver | None = None,
     groups: Sequence[object] | None = None,
     labels: Entries | None = None,
     samples: int = 1024,
+    settings: Settings | None = None,
     seed: int = 0,
     progress: bool = True,
 ) -> AssociativeMemory:
@@ -94,7 +92,8 @@ def fit(
             "additive", "additive_per_dimension", "nuisance", "footprint", "debiased", "euclidean", "manhattan", "dot",
             "cosine", "correlation", "sorensen" and others that the documentation lists.
         candidates: metrics of your own, to be tried and pooled beside ours: similarities, or functions of (patterns,
-            queries) that answer scores (b, n), larger for closer. They need not be probabilities.
+            queries) that answer scores (b, n), larger for closer. They need not be probabilities. Or the name of a
+            preset, "radio" or "spectra", whose own metrics are then tried whatever the data look like.
         solver: for a memory's own similarity, by name or with settings. Default: "convex" where the similarity is
             linear in its coefficients, as footprints are, "shrinkage" where patterns have weights of their own, else
             "adam", the paper's recipe. "separation" is K-Hop's own and needs no pairs.
@@ -108,6 +107,8 @@ def fit(
             were left out of it, a group at a time. A new group is then answered as well as known ones were: give
             `adapt` its queries, or pass them here, their groups behind those of the rows.
         samples: how many pairs to draw from a variant: once, or for each epoch of Adam.
+        settings: statistical choices that are not learned, such as `ahop.fitting.Settings(pool=PoolSettings(...))`;
+            they are saved with the memory, and `report.settings` tells them.
         seed: of everything that is drawn.
         progress: show a bar.
 
@@ -121,6 +122,7 @@ def fit(
     if isinstance(patterns, AssociativeMemory) and labels is not None:
         raise InvalidTypeError("`labels` are for bare patterns: a memory has its own. Build it with `labels=`.")
     fitted = patterns.copy() if isinstance(patterns, AssociativeMemory) else AssociativeMemory(patterns, labels=labels)
+    warn_of_placeholder("patterns", fitted.patterns)
     check_count("samples", samples)
     started = time.perf_counter()
     if similarity is not None or candidates or (bare and solver is None):
@@ -136,46 +138,67 @@ def fit(
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
+        asked = _Asked(wanted, "auto" in names, groups, _settings(settings), seed, progress)
+        report: Report
         if bare and pairs is None and variant is None and _repeat(fitted):
-            fitted = _learn_repeats(fitted, queries, wanted, "auto" in names, groups, seed, progress)
-            assert fitted.report is not None
-            report: Report = fitted.report
+            fitted, learned = _learn_repeats(fitted, queries, asked)
         elif queries is not None:
             if variant is not None:
                 raise InvalidTypeError("`queries` are real, a `variant` draws others: leave one of the two out.")
             known = None if pairs is None else PairSource(fitted, pairs, None, samples, seed, may_be_empty=True).draw()
-            report = _learn_unlabeled(fitted, queries, known, wanted, "auto" in names, groups, seed, progress)
+            learned = _learn_unlabeled(fitted, queries, known, asked)
         else:
-            source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True)
-            report = _learn(fitted, source.draw(), wanted, "auto" in names, groups, seed, progress)
+            learned = _learn(fitted, PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True).draw(), asked)
+        report = replace(learned, settings=asdict(asked.settings))
     elif queries is not None:
         raise InvalidTypeError("`queries` without origins need a similarity by name, such as `similarity='auto'`.")
+    elif settings is not None:
+        raise InvalidTypeError(
+            "`settings` are those of a similarity that is learned by name, such as `similarity='auto'`. A solver has "
+            "its own: give `solver=ahop.fitting.ConvexSolver(...)`."
+        )
     else:
         report = _solve(fitted, solver, pairs, variant, groups, samples, seed, progress)
     fitted.report = replace(report, seconds=time.perf_counter() - started)
     return fitted
 
 
-def _learn(
-    memory: AssociativeMemory,
-    pairs: Pairs,
-    wanted: list[Candidate],
-    only_suitable: bool,
-    groups: Sequence[object] | None,
-    seed: int,
-    progress: bool,
-) -> FitReport:
+@dataclass(frozen=True)
+class _Asked:
+    """Options of a fit.
+
+    Attributes:
+        wanted: candidates to choose among.
+        is_auto: of which only those are tried that suit the data.
+        groups: as they were given.
+    """
+
+    wanted: list[Candidate]
+    is_auto: bool
+    groups: Sequence[object] | None
+    settings: Settings
+    seed: int
+    progress: bool
+
+
+def _settings(given: Settings | None) -> Settings:
+    return DEFAULT if given is None else check_kind("settings", given, Settings)
+
+
+def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
     """Put the chosen similarity, its posterior, its groups and the detector of unknown queries into the memory."""
+    groups, wanted = asked.groups, asked.wanted
     names, numbers = ([], None) if groups is None else numbered(as_group_names(groups, len(pairs)))
     patterns = memory.modulation(memory.patterns)
-    with few_threads(len(pairs) * patterns.shape[1]), tqdm(desc="fit", unit="fit", disable=not progress) as bar:
+    with few_threads(len(pairs) * patterns.shape[1]), _bar(asked) as bar:
         bar.set_postfix_str("what happens to copies")
-        training = training_set_of(patterns, pairs, numbers if len(names) > 1 else None, seed)
+        several = numbers if len(names) > 1 else None
+        training = training_set_of(patterns, pairs, several, asked.seed, asked.settings)
         if training.groups is not None and not alignment_helps(training, wanted[0]):
             training = training.unaligned()
-        if only_suitable:
+        if asked.is_auto:
             wanted = suitable(wanted, training)
-        choice = choose(training, patterns, pairs, wanted, seed, bar)
+        choice = choose(training, patterns, pairs, wanted, asked.seed, bar)
         found: dict[str, Similarity] = {}
         if training.groups is not None and choice.detector is not None:
             bar.set_postfix_str("groups")
@@ -203,35 +226,41 @@ def _learn(
     return report
 
 
+def _bar(asked: _Asked) -> "tqdm[Any]":
+    return tqdm(desc="fit", unit="fit", disable=not asked.progress)
+
+
 def _repeat(memory: AssociativeMemory) -> bool:
     return memory.labels is not None and len(set(memory.labels.tolist())) < len(memory)
 
 
 def _learn_repeats(
-    memory: AssociativeMemory,
-    queries: RowsLike | None,
-    wanted: list[Candidate],
-    only_suitable: bool,
-    groups: Sequence[object] | None,
-    seed: int,
-    progress: bool,
-) -> AssociativeMemory:
+    memory: AssociativeMemory, queries: RowsLike | None, asked: _Asked
+) -> tuple[AssociativeMemory, FitReport]:
     """One pattern for each label; what happens to copies is learned, and checked, from rows that were left out."""
     assert memory.labels is not None
     rows = memory.patterns.cpu()
-    asked = None if queries is None else as_queries(queries, memory.patterns, columns=memory.columns)
-    named = None if groups is None else list(groups)
-    later = None if named is None or asked is None or len(named) == len(rows) else named[len(rows) :]
-    names, numbers = ([], torch.arange(len(rows))) if named is None else numbered(_of_rows(named, rows, later, asked))
+    log = None if queries is None else as_queries(queries, memory.patterns, columns=memory.columns)
+    named = None if asked.groups is None else list(asked.groups)
+    later = None if named is None or log is None or len(named) == len(rows) else named[len(rows) :]
+    names, numbers = ([], torch.arange(len(rows))) if named is None else numbered(_of_rows(named, rows, later, log))
     repeats = Repeats(rows, numbers_of_entries("labels", memory.labels, len(rows)), numbers)
-    patterns, model, report = _taught(repeats, names, wanted, only_suitable, seed, progress)
+    patterns, model, report = _taught(repeats, names, asked)
     labels = list(dict.fromkeys(memory.labels.tolist()))
     fitted = AssociativeMemory(patterns.to(memory.patterns), model=model.to(memory.patterns.device), labels=labels)
     fitted.columns = memory.columns
     fitted.model = fitted.model.replaced(
         report=report, reference=Reference.of(memory.patterns, named and named[: len(rows)])
     )
-    return fitted if asked is None else adapt(fitted, asked, groups=later, seed=seed, progress=progress)
+    return (fitted, report) if log is None else _adapted(fitted, log, later, asked)
+
+
+def _adapted(
+    memory: AssociativeMemory, log: Tensor, groups: Sequence[object] | None, asked: _Asked
+) -> tuple[AssociativeMemory, FitReport]:
+    followed = adapt(memory, log, groups=groups, settings=asked.settings, seed=asked.seed, progress=asked.progress)
+    assert isinstance(followed.report, FitReport)
+    return followed, followed.report
 
 
 def _of_rows(named: list[object], rows: Tensor, later: list[object] | None, asked: Tensor | None) -> list[str]:
@@ -240,22 +269,21 @@ def _of_rows(named: list[object], rows: Tensor, later: list[object] | None, aske
     return as_group_names(named, count)[: len(rows)]
 
 
-def _taught(
-    repeats: Repeats, names: list[str], wanted: list[Candidate], only_suitable: bool, seed: int, progress: bool
-) -> tuple[Tensor, Model, FitReport]:
+def _taught(repeats: Repeats, names: list[str], asked: _Asked) -> tuple[Tensor, Model, FitReport]:
     """Patterns, model and report; offsets of groups are taken off if those who are left out are found better so."""
     if len(names) > 1 and repeats.offsets is None:
-        aligned = _taught(repeats.with_offsets(), names, wanted, only_suitable, seed, progress)
+        aligned = _taught(repeats.with_offsets(), names, asked)
         if aligned[1].groups:
             return aligned
-    patterns, pairs = repeats.pairs(seed)
+    patterns, pairs = repeats.pairs(asked.seed)
     memory = AssociativeMemory(patterns)
-    report = _learn(memory, pairs, wanted, only_suitable, None, seed, progress)
-    model, plain = memory.model, check(repeats, memory.model, seed, finds_offset=False)
+    report = _learn(memory, pairs, replace(asked, groups=None))
+    model, known = memory.model, (asked.seed, asked.settings.posterior)
+    plain = check(repeats, model, *known, finds_offset=False)
     found, similarity = plain, model.similarity
     groups: dict[str, Similarity] = {}
     if repeats.offsets is not None:
-        found = check(repeats, model, seed, finds_offset=True)
+        found = check(repeats, model, *known, finds_offset=True)
         if found.loss < plain.loss:
             similarity = scaled(similarity, plain.beta / found.beta)  # for those whose offset nobody knows
             dimensions, dtype = repeats.rows.shape[1], repeats.rows.dtype
@@ -276,53 +304,24 @@ def _taught(
     return repeats.patterns(every), model, replace(report, loss=found.loss, groups=len(groups), repeats=said)
 
 
-def _learn_unlabeled(
-    memory: AssociativeMemory,
-    queries: RowsLike,
-    labeled: Pairs | None,
-    wanted: list[Candidate],
-    is_auto: bool,
-    groups: Sequence[object] | None,
-    seed: int,
-    progress: bool,
-) -> Report:
-    """Learn from queries, and calibrate on simulated copies, or on the labels if there are enough.
-
-    Labels also say whether what queries teach is better than what the labels teach alone.
-    """
-    asked = as_queries(queries, memory.patterns, columns=memory.columns)
+def _learn_unlabeled(memory: AssociativeMemory, queries: RowsLike, labeled: Pairs | None, asked: _Asked) -> FitReport:
+    """Learn from queries, and calibrate on simulated copies, or on the labels if there are enough."""
+    log = as_queries(queries, memory.patterns, columns=memory.columns)
     labels = 0 if labeled is None else len(labeled)
-    names = None if groups is None else as_group_names(groups, labels + len(asked))[labels:]
+    names = None if asked.groups is None else as_group_names(asked.groups, labels + len(log))[labels:]
     patterns = memory.modulation(memory.patterns)
-    with few_threads(len(asked) * patterns.shape[1]), tqdm(desc="fit", unit="fit", disable=not progress) as bar:
+    with few_threads(len(log) * patterns.shape[1]), _bar(asked) as bar:
 
         def told(text: str) -> None:
             bar.set_postfix_str(text)
             bar.update()
 
-        tried = [each for each in wanted if each.name in TRIED or each.is_brought] if is_auto else wanted
-        if is_auto and labels + len(asked) < LEAST_QUERIES:
-            tried = [each for each in tried if each.name == PLAIN]
-            warnings.warn(
-                f"{len(asked)} queries are too few to learn from, {LEAST_QUERIES} are the least: the plain metric is "
-                "kept. Give a longer log.",
-                UserWarning,
-                stacklevel=3,
-            )
-        found = learn_unlabeled(patterns, asked, labeled, tried, seed, told, is_auto)
+        tried = _worth_a_log(asked, labels, len(log))
+        found = learn_unlabeled(patterns, log, labeled, tried, asked.seed, asked.settings, told, asked.is_auto)
         fixed = Candidate(f"{found.name}{OF_QUERIES}", lambda training: found.similarity, is_fixed=True)
-        choice = _calibrated(patterns, found.calibrating, [fixed], seed, bar)
-        by_labels = None
-        if labeled is not None and labels >= LEAST_LABELS_TO_CALIBRATE:
-            by_labels = _calibrated(patterns, labeled, [fixed, *wanted], seed, bar, is_auto)
-        is_checked = by_labels is not None and by_labels.detector is not None  # else of too few origins
-        if labeled is not None and by_labels is not None and is_checked:
-            of_queries = next((trial.log_loss for trial in by_labels.trials if trial.name == fixed.name), -inf)
-            is_ahead = by_labels.log_loss < of_queries - TOLERATED
-            if not is_ahead:
-                by_labels = _calibrated(patterns, labeled, [fixed], seed, bar)
-            if is_ahead or labels < LEAST_LABELS_TO_CHECK or _is_better(by_labels, choice, patterns, labeled):
-                choice = by_labels
+        choice = _calibrated(patterns, found.calibrating, [fixed], asked, bar)
+        checked = None if labeled is None else _checked(patterns, labeled, fixed, choice, asked, bar)
+    choice = checked or choice
     report = FitReport(
         chosen=found.name if choice.candidates == (fixed,) else choice.name,
         pairs=labels,
@@ -338,7 +337,7 @@ def _learn_unlabeled(
             unknown=found.unknown,
             information=found.information,
             plain=found.plain,
-            is_checked=is_checked,
+            is_checked=checked is not None,
         ),
     )
     memory.model = memory.model.replaced(
@@ -346,29 +345,72 @@ def _learn_unlabeled(
         separation=choice.separation,
         detector=choice.detector,
         groups={},
-        reference=Reference.of(asked),
+        reference=Reference.of(log),
     )
     if names is None:
         return report
     memory.report = report
-    followed = adapt(memory, asked, groups=names, seed=seed, progress=progress)
-    assert followed.report is not None
+    followed, report = _adapted(memory, log, names, asked)
     memory.model = followed.model
-    return followed.report
+    return report
+
+
+def _worth_a_log(asked: _Asked, labels: int, queries: int) -> list[Candidate]:
+    """Candidates that queries can teach; of few queries none but the plain metric."""
+    if not asked.is_auto:
+        return asked.wanted
+    if labels + queries >= LEAST_QUERIES:
+        return [each for each in asked.wanted if each.name in TRIED or each.is_brought or each.is_asked]
+    warnings.warn(
+        f"{queries} queries are too few to learn from, {LEAST_QUERIES} are the least: the plain metric is kept. Give a "
+        "longer log.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return [each for each in asked.wanted if each.name == PLAIN]
+
+
+def _checked(
+    patterns: Tensor, labeled: Pairs, fixed: Candidate, choice: Choice, asked: _Asked, bar: "tqdm[Any]"
+) -> Choice | None:
+    """The choice that labels make, or leave as simulated copies made it; None where they are too few to say.
+
+    Args:
+        fixed: what queries have taught; labels also say whether it is better than what they teach alone.
+        choice: the same with the probabilities of simulated copies.
+    """
+    enough = asked.settings.unlabeled
+    if len(labeled) < enough.calibrating_pairs:
+        return None
+    found = _calibrated(patterns, labeled, [fixed, *asked.wanted], asked, bar, asked.is_auto)
+    if found.detector is None:  # of too few origins
+        return None
+    of_queries = next((trial.log_loss for trial in found.trials if trial.name == fixed.name), -inf)
+    if found.log_loss < of_queries - enough.ahead_nats:
+        return found
+    found = _calibrated(patterns, labeled, [fixed], asked, bar)
+    is_taken = len(labeled) < enough.checking_pairs or _is_better(found, choice, patterns, labeled, asked.settings)
+    return found if is_taken else choice
 
 
 def _calibrated(
-    patterns: Tensor, pairs: Pairs, wanted: list[Candidate], seed: int, bar: "tqdm[Any]", only_suitable: bool = False
+    patterns: Tensor,
+    pairs: Pairs,
+    wanted: list[Candidate],
+    asked: _Asked,
+    bar: "tqdm[Any]",
+    only_suitable: bool = False,
 ) -> Choice:
     """A similarity that has been learned already, or one that these pairs find better, as a probability."""
-    training = training_set_of(patterns, pairs, None, seed)
+    training = training_set_of(patterns, pairs, None, asked.seed, asked.settings)
+    wanted = suitable(wanted, training) if only_suitable else wanted
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few origins are no reason to warn: something was learned before
-        return choose(training, patterns, pairs, suitable(wanted, training) if only_suitable else wanted, seed, bar)
+        return choose(training, patterns, pairs, wanted, asked.seed, bar)
 
 
 @torch.no_grad()
-def _is_better(choice: Choice, other: Choice, patterns: Tensor, pairs: Pairs) -> bool:
+def _is_better(choice: Choice, other: Choice, patterns: Tensor, pairs: Pairs, settings: Settings) -> bool:
     """True if one choice makes the origins of pairs clearly likelier than another."""
     scores = choice.similarity(patterns, pairs.queries)
     mine, theirs = (
@@ -376,7 +418,7 @@ def _is_better(choice: Choice, other: Choice, patterns: Tensor, pairs: Pairs) ->
         for each in (choice, other)
     )
     mean, error = behind(theirs, mine, torch.ones_like(mine))
-    return mean > LEARNED_STD_ERRORS * error
+    return mean > settings.unlabeled.clear_std_errors * error
 
 
 def _solve(

@@ -70,7 +70,10 @@ def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Entries, RowsLike],
     if isinstance(pairs, Pairs):
         pairs = pairs.origins, pairs.queries
     if not isinstance(pairs, tuple | list) or len(pairs) != 2:
-        raise InvalidTypeError(f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}.")
+        raise InvalidTypeError(
+            f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}. Of a frame with a column of "
+            "origins pass `(frame['origin'], frame.drop(columns='origin'))`."
+        )
     origins, copies = pairs
     queries = as_queries(copies, memory.patterns, "copies", memory.columns)
     if not len(queries) and not may_be_empty:

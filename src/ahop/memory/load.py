@@ -91,6 +91,8 @@ def _report(given: Any) -> Report | None:
     members = tuple(Member(**each) for each in fields.pop("members"))
     unlabeled = fields.pop("unlabeled", None)
     unlabeled = None if unlabeled is None else UnlabeledReport(**unlabeled)
+    told = fields.pop("settings", {})
+    fields["settings"] = {stage: {name: +each for name, each in values.items()} for stage, values in told.items()}
     repeats = fields.pop("repeats", None)
     repeats = None if repeats is None else RepeatsReport(**repeats)
     report = FitReport(

@@ -31,7 +31,7 @@ from ahop.memory.recaller import BaseRecaller
 from ahop.memory.report import Report
 from ahop.memory.saving.archive import write_archive
 from ahop.memory.saving.description import describe_model
-from ahop.memory.saving.export import export
+from ahop.memory.saving.scorer_file import export
 from ahop.memory.state import State
 from ahop.memory.unknown import UnknownDetector
 from ahop.modulations.base import Modulation

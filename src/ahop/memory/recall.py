@@ -45,6 +45,8 @@ class Recall(Generic[Kind]):
         labels: of the stored patterns, (b, k); None if they have none.
         is_checked: whether probabilities were compared with origins that somebody knew. If not, they order answers, and
             how high they are means nothing yet.
+        relevance: how likely each answer is a right one, whatever the others are, (b, k); None where one origin is all
+            that there can be.
     """
 
     indices: Kind
@@ -53,6 +55,7 @@ class Recall(Generic[Kind]):
     unknown: Kind | None = None
     labels: NDArray[np.object_] | None = None
     is_checked: bool = False
+    relevance: Kind | None = None
 
     def _repr_html_(self) -> str:
         """The first answers to the first queries."""
@@ -194,6 +197,7 @@ def in_kind_of(queries: Any, found: Recall[Any]) -> Recall[Any]:
         posterior=to_numpy(found.posterior),
         patterns=to_numpy(found.patterns),
         unknown=None if found.unknown is None else to_numpy(found.unknown),
+        relevance=None if found.relevance is None else to_numpy(found.relevance),
     )
 
 
@@ -206,6 +210,7 @@ def cut(found: Recall[Kind], rows: slice, k: int) -> Recall[Kind]:
         patterns=found.patterns[rows, :k],
         unknown=None if found.unknown is None else found.unknown[rows],
         labels=None if found.labels is None else found.labels[rows, :k],
+        relevance=None if found.relevance is None else found.relevance[rows, :k],
     )
 
 
@@ -215,6 +220,7 @@ def joined(parts: "Sequence[Recall[torch.Tensor]]") -> "Recall[torch.Tensor]":
 
     unknown = [part.unknown for part in parts if part.unknown is not None]
     labels = [part.labels for part in parts if part.labels is not None]
+    relevance = [part.relevance for part in parts if part.relevance is not None]
     return Recall(
         torch.cat([part.indices for part in parts]),
         torch.cat([part.posterior for part in parts]),
@@ -222,4 +228,5 @@ def joined(parts: "Sequence[Recall[torch.Tensor]]") -> "Recall[torch.Tensor]":
         torch.cat(unknown) if unknown else None,
         np.concatenate(labels) if labels else None,
         all(part.is_checked for part in parts),
+        torch.cat(relevance) if relevance else None,
     )

@@ -88,12 +88,16 @@ class BaseRecaller(ABC, Generic[Filter]):
         Raises:
             UnavailableError: a cluster or a service does not answer, or says to come back later.
         """
-        checked = as_queries(queries, self._like(), columns=self.columns)
+        checked = self._checked(queries)
         if same is None:
             found = self._recalled(checked, check_count("k", k), where, groups)
         else:
             found = self._recalled_together(checked, check_count("k", k), where, groups, same)
         return in_kind_of(queries, found)
+
+    def _checked(self, queries: RowsLike) -> Any:
+        """Queries as `_recalled` takes them."""
+        return as_queries(queries, self._like(), columns=self.columns)
 
     def _like(self) -> Tensor:
         """A tensor (n, d) in the dtype and on the device of the stored patterns; n may be 0."""

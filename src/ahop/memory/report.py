@@ -1,6 +1,7 @@
 """Findings of a fit, in numbers and in words."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import log
 from typing import TypeAlias
 
@@ -130,6 +131,8 @@ class AdaptReport:
         before: and what they told before.
         rise: by how much the log-likelihood of a held-out query rises, if the corruption is that of now.
         offset: how far the queries of a new group lie above their origins, where known groups speak for it; else None.
+        repeated: how many of the queries repeat another one value by value, where rows of known groups do not: no known
+            group speaks for a sensor that is stuck.
     """
 
     queries: int
@@ -139,8 +142,15 @@ class AdaptReport:
     before: float = 0.0
     rise: float = 0.0
     offset: float | None = None
+    repeated: int = 0
 
     def __str__(self) -> str:
+        if self.repeated:
+            return (
+                f"{self.queries} unlabeled queries: {self.way}. Unchecked: {self.repeated} of them repeat another one "
+                "value by value, which rows of known groups do not. A sensor that is stuck fits a place where it was, "
+                "not where it is; look at the device, or take out what the log has twice."
+            )
         if self.offset is not None:
             return f"{self.queries} unlabeled queries: {self.way}; calibrated on known groups, each left out in turn."
         end = f"adapted ({self.way})" if self.is_kept else "unchanged, the gain is within chance"
@@ -284,6 +294,8 @@ class FitReport:
         unlabeled: what was learned from queries whose origins nobody knew; None if there were none.
         adapted: how it followed later queries; None if it never did.
         repeats: how rows were answered that were left out of the patterns of their labels; None if none repeats.
+        settings: what was set and not learned, by stage; empty in files of older releases, which had no others than
+            the default. `ahop.fitting.Settings.told(report.settings)` sets them again.
     """
 
     chosen: str
@@ -300,12 +312,14 @@ class FitReport:
     unlabeled: "UnlabeledReport | None" = None
     adapted: AdaptReport | None = None
     repeats: RepeatsReport | None = None
+    settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
 
     @property
     def is_checked(self) -> bool:
         """Probabilities were compared with origins that somebody knew, and nothing was carried over since."""
         if self.adapted is not None and self.adapted.is_kept:
-            return self.adapted.offset is not None and self.repeats is not None and self.repeats.tells_of_groups
+            is_alike = self.adapted.offset is not None and not self.adapted.repeated
+            return is_alike and self.repeats is not None and self.repeats.tells_of_groups
         return self.corruption is not None if self.unlabeled is None else self.unlabeled.is_checked
 
     def __str__(self) -> str:

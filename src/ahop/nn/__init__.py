@@ -2,7 +2,7 @@
 
 from ahop.nn.association import Associated, Association
 from ahop.nn.base import Layer
-from ahop.nn.blocks import HopfieldDecoderLayer, HopfieldEncoderLayer
+from ahop.nn.encoders import HopfieldDecoderLayer, HopfieldEncoderLayer
 from ahop.nn.energy_transformer import EnergyTransformerBlock
 from ahop.nn.hopfield import Hopfield
 from ahop.nn.layer import HopfieldLayer

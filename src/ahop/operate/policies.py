@@ -14,6 +14,7 @@ from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.memory.decisions import Policy, is_bounded, share_of, upper_bound
 from ahop.memory.recall import Recall, Recaller
+from ahop.operate.attaching.lists import SEVERAL, right_ids
 from ahop.variants.base import Pairs
 
 # Answers that are looked through for the origin, where sets of them are to hold it.
@@ -40,7 +41,8 @@ def policy(
 
     Args:
         memory: whatever recalls.
-        pairs: (origins, copies) that the memory was not fitted to; origins are rows, or labels where it has labels.
+        pairs: (origins, copies) that the memory was not fitted to; origins are rows, or labels where it has labels. An
+            origin may be several in a list, each of them right; or None, where no answer is.
         precision: of the accepted answers at least this share is right.
         false_accept: of the queries of no stored pattern at most this share is accepted; needs `strangers`.
         costs: what a "wrong" answer and an "ask" of a person cost; probabilities are taken at their word, which labels
@@ -82,6 +84,11 @@ class HeldOut:
         groups: Sequence[object] | None,
         confidence: float,
     ) -> None:
+        if not isinstance(pairs, Pairs) and not (isinstance(pairs, tuple | list) and len(pairs) == 2):
+            raise InvalidTypeError(
+                f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}. Of a frame with a "
+                "column of origins pass `(frame['origin'], frame.drop(columns='origin'))`."
+            )
         origins, copies = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
         self.confidence = confidence
         self.answers = memory.recall(copies, SET_ANSWERS, groups=groups)
@@ -185,10 +192,15 @@ def _sure(answers: Recall[Any]) -> tuple[Tensor, Tensor]:
 
 def _is_origin(answers: Recall[Any], origins: Entries, are_rows: bool) -> Tensor:
     """Mark the answers (b, k) that are the origin."""
-    wanted: NDArray[Any] = np.asarray(origins.cpu() if isinstance(origins, Tensor) else list(origins))
     given = answers.indices if are_rows or answers.labels is None else answers.labels
     found: NDArray[Any] = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
-    if wanted.shape != found.shape[:1]:
+    if not isinstance(origins, Tensor) and any(each is None or isinstance(each, SEVERAL) for each in origins):
+        origins = [right_ids(each) for each in origins]
+        if len(origins) == len(found):
+            hits = [[each in right for each in row] for row, right in zip(found.tolist(), origins, strict=True)]
+            return torch.tensor(hits, dtype=torch.bool).view(found.shape)
+    wanted: NDArray[Any] = np.asarray(origins.cpu() if isinstance(origins, Tensor) else list(origins))
+    if wanted.shape[:1] != found.shape[:1]:
         raise InvalidValueError(f"`pairs` must have an origin for each copy; got {len(wanted)} for {len(found)}.")
     return torch.from_numpy(np.asarray(found == wanted[:, None], dtype=np.bool_))
 

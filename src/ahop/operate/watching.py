@@ -1,32 +1,32 @@
 """The `watch` function: how good are answers that nobody has checked, and what has moved since the fit?"""
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, final
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ahop._core.checks import as_group_names, check_count, check_kind
 from ahop._core.html import paragraph, table
 from ahop._core.inputs import as_queries
-from ahop._core.typing import Queries, RowsLike
-from ahop.errors import InvalidTypeError, InvalidValueError
+from ahop._core.typing import RowsLike
+from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.memory.decisions import Share
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.recall import Recall
-from ahop.memory.reference import Reference
 from ahop.memory.report import FitReport
+from ahop.operate.attaching.attached import AttachedSearch
+from ahop.operate.attaching.levels import LEVELS
 from ahop.operate.drift import Drift, Seen, drift_between
+from ahop.operate.mixture import Mixture
 
 # Dimensions that are told one by one in words; the others are counted.
 IN_WORDS = 3
-# Halvings of the interval that a share lies in, and the largest odds that count.
-BISECTIONS_OF_WATCH, MOST_ODDS = 50, 1e12
 # An answer that is not sure counts so much: values that are beyond all patterns must show.
 LEAST_WEIGHT = 0.1
-# A detector tells unknown queries if its odds, even before the query is seen, explain so much of the variance.
-LEAST_TOLD = 0.1
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class WatchReport:
 
 @torch.no_grad()
 def watch(
-    memory: AssociativeMemory,
+    memory: AssociativeMemory | AttachedSearch,
     queries: RowsLike,
     *,
     reference: RowsLike | None = None,
@@ -133,6 +133,7 @@ def watch(
     dimensions taken together. Neither depends on which patterns are asked for.
 
     Args:
+        memory: or a search that `ahop.attach` made; statistics of its lists are its dimensions.
         queries: (b, d) such as a log has them, at least one.
         reference: queries of a time when all was well; default those that the memory keeps of its fit.
         groups: where each query comes from, if the memory was fitted with groups; each is watched by itself too.
@@ -141,23 +142,21 @@ def watch(
         confidence: of the intervals.
         false_alarms: how often there may be an alarm if nothing has moved.
     """
-    check_kind("memory", memory, AssociativeMemory)
-    asked = as_queries(queries, memory.patterns, columns=memory.columns)
-    if not len(asked):
+    watched = _Searched(memory) if isinstance(memory, AttachedSearch) else _Remembered(memory)
+    if not len(queries):
         raise InvalidValueError(
             "`queries` must hold at least one query; got none. Wait for some, or watch a longer log."
         )
     for name, value in (("confidence", confidence), ("false_alarms", false_alarms)):
         if not 0 < value < 1:
             raise InvalidValueError(f"`{name}` must lie between 0 and 1, such as 0.05 or 0.95; got {value!r}.")
-    names = None if groups is None else as_group_names(groups, len(asked))
-    then = _reference(memory, reference, groups, reference_groups)
-    watcher = _Watcher(memory, then, confidence)
-    now = _Answered.by(memory, asked, groups)
+    names = None if groups is None else as_group_names(groups, len(queries))
+    watcher = _Watcher(watched, *_then(watched, reference, groups, reference_groups), confidence)
+    now = watched.answered(queries, groups)
     parts: dict[str, Tensor] = {}
     for row, name in enumerate(names or []):
-        parts.setdefault(name, torch.zeros(len(asked), dtype=torch.bool))[row] = True
-    cuts = torch.arange(len(asked)).tensor_split(min(check_count("windows", windows), len(asked)))
+        parts.setdefault(name, torch.zeros(len(queries), dtype=torch.bool))[row] = True
+    cuts = torch.arange(len(queries)).tensor_split(min(check_count("windows", windows), len(queries)))
     each_group, each_window = false_alarms / max(1, len(parts)), false_alarms / len(cuts)
     return replace(
         watcher.report(now, false_alarms),
@@ -177,50 +176,124 @@ class _Answered:
     posterior: Tensor
     unknown: Tensor | None
 
-    @classmethod
-    def by(cls, memory: AssociativeMemory, queries: Queries, groups: Sequence[object] | None) -> "_Answered":
-        answer: Recall[Tensor] = memory.recall(queries, 1, groups=groups)
-        unknown = None if answer.unknown is None else answer.unknown.double()
-        seen = Seen(queries, answer.patterns[:, 0], answer.confidence.to(queries).clamp_min(LEAST_WEIGHT))
-        return cls(seen, answer.posterior[:, 0].double(), unknown)
-
     def rows(self, which: Tensor) -> "_Answered":
         return _Answered(
             self.seen.rows(which), self.posterior[which], None if self.unknown is None else self.unknown[which]
         )
 
 
-class _Watcher:
-    """A memory, and what it answered to the queries of then."""
+class _Watched(ABC):
+    """One that answers, as it is watched.
 
-    def __init__(self, memory: AssociativeMemory, reference: Reference | None, confidence: float) -> None:
-        self.memory, self.reference = memory, reference
-        self.then = None
-        if reference is not None:
-            self.then = _Answered.by(memory, reference.queries.to(memory.patterns), reference.groups)
+    Attributes:
+        names: of the dimensions.
+        rate: of its detector; None if it cannot tell unknown queries.
+        pairs: how many its probabilities were calibrated on; None if on none.
+        calibration: that in words.
+        is_checked: whether labels have checked them.
+        spread: the standard deviation between groups of what is right and what is said.
+    """
+
+    names: Sequence[str]
+    rate: float | None
+    pairs: int | None
+    calibration: str
+    is_checked: bool
+    spread: float = 0.0
+
+    @abstractmethod
+    def answered(self, queries: Any, groups: Sequence[object] | None, name: str = "queries") -> _Answered:
+        """Queries beside their answers."""
+
+    @abstractmethod
+    def kept(self) -> tuple[_Answered | None, Sequence[str] | None]:
+        """Queries of then that it keeps, and their groups."""
+
+
+@final
+class _Remembered(_Watched):
+    """A memory: entries of queries are watched beside those of their answers."""
+
+    def __init__(self, memory: AssociativeMemory) -> None:
+        self.memory = check_kind("memory", memory, AssociativeMemory)
         self.names = memory.columns or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
-        self.side = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * confidence, dtype=torch.float64)))
-        self.pairs, self.calibration, self.is_checked = *_calibration(memory), memory.model.is_checked
+        self.rate = None if memory.detector is None else memory.detector.rate
+        (self.pairs, self.calibration), self.is_checked = _calibration(memory), memory.model.is_checked
         repeats = memory.report.repeats if isinstance(memory.report, FitReport) else None
         self.spread = 0.0 if repeats is None else repeats.spread
 
+    @override
+    def answered(self, queries: Any, groups: Sequence[object] | None, name: str = "queries") -> _Answered:
+        asked = as_queries(queries, self.memory.patterns, name, self.memory.columns)
+        answer: Recall[Tensor] = self.memory.recall(asked, 1, groups=groups)
+        unknown = None if answer.unknown is None else answer.unknown.double()
+        seen = Seen(asked, answer.patterns[:, 0], answer.confidence.to(asked).clamp_min(LEAST_WEIGHT))
+        return _Answered(seen, answer.posterior[:, 0].double(), unknown)
+
+    @override
+    def kept(self) -> tuple[_Answered | None, Sequence[str] | None]:
+        then = self.memory.model.reference
+        if then is None:
+            return None, None
+        return self.answered(then.queries.to(self.memory.patterns), then.groups), then.groups
+
+
+@final
+class _Searched(_Watched):
+    """A search: statistics of its lists are watched, beside nothing."""
+
+    def __init__(self, search: AttachedSearch) -> None:
+        self.search, self.is_checked = search, search.is_checked
+        self.names, self.rate = LEVELS, search.learned.detector.rate
+        self.pairs = search.report.pairs if self.is_checked else None
+        self.calibration = f"probabilities that were calibrated on {search.report.pairs} pairs"
+
+    @override
+    def answered(self, queries: Any, groups: Sequence[object] | None, name: str = "queries") -> _Answered:
+        if groups is not None:
+            raise UnsupportedError(
+                "`groups` are for memories: a search knows of none. Watch the queries of each alone."
+            )
+        levels, posterior, unknown = self.search.levels_of(queries)
+        return _Answered(_beside_nothing(levels, posterior * (1 - unknown)), posterior, unknown)
+
+    @override
+    def kept(self) -> tuple[_Answered | None, Sequence[str] | None]:
+        then = self.search.learned.reference
+        levels, sure = then[:, : len(LEVELS)], then[:, len(LEVELS)]
+        return _Answered(_beside_nothing(levels, sure), sure, None), None
+
+
+def _beside_nothing(levels: Tensor, sure: Tensor) -> Seen:
+    return Seen(levels, torch.zeros_like(levels), sure.clamp_min(LEAST_WEIGHT))
+
+
+class _Watcher:
+    """One that answers, and what it answered to the queries of then."""
+
+    def __init__(
+        self, watched: _Watched, then: _Answered | None, groups: Sequence[str] | None, confidence: float
+    ) -> None:
+        self.watched, self.then, self.groups = watched, then, groups
+        self.side = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * confidence, dtype=torch.float64)))
+
     def report(self, now: _Answered, false_alarms: float, group: str | None = None) -> WatchReport:
-        accuracy, unknown = self._shares(now) if self.is_checked else (None, None)
+        accuracy, unknown = self._shares(now) if self.watched.is_checked else (None, None)
         then = self._then(group)
-        drift = () if then is None else drift_between(then, now.seen, self.names, false_alarms)
+        drift = () if then is None else drift_between(then, now.seen, self.watched.names, false_alarms)
         count = 0 if then is None else len(then)
-        return WatchReport(len(now.seen), accuracy, unknown, drift, false_alarms, count, self.calibration)
+        return WatchReport(len(now.seen), accuracy, unknown, drift, false_alarms, count, self.watched.calibration)
 
     def _then(self, group: str | None) -> Seen | None:
-        if self.then is None or self.reference is None or group is None:
+        if self.then is None or group is None:
             return None if self.then is None else self.then.seen
-        rows = [row for row, name in enumerate(self.reference.groups or []) if name == group]
+        rows = [row for row, name in enumerate(self.groups or []) if name == group]
         return self.then.seen.rows(torch.tensor(rows)) if rows else None
 
     def _shares(self, now: _Answered) -> tuple[Share, Share | None]:
-        if now.unknown is None or self.memory.detector is None:
+        if now.unknown is None or self.watched.rate is None:
             return self._around(float(now.posterior.mean()), now.posterior, ()), None
-        mixture = _Mixture(now.unknown, self.memory.detector.rate)
+        mixture = Mixture(now.unknown, self.watched.rate)
         if not mixture.is_told:
             return self._around(float(now.posterior.mean()), now.posterior, ()), None
         share = mixture.share(self.side)
@@ -230,78 +303,34 @@ class _Watcher:
 
     def _around(self, value: float, confidence: Tensor, ends: Sequence[float]) -> Share:
         """The value with the chance of these queries, of the pairs of the calibration and of groups, and its ends."""
-        doubt = float((confidence * (1 - confidence)).mean())
-        chance = self.side**2 * (
-            doubt * (1 / len(confidence) + (1 / self.pairs if self.pairs else 0.0)) + self.spread**2
-        )
+        doubt, pairs = float((confidence * (1 - confidence)).mean()), self.watched.pairs
+        chance = self.side**2 * (doubt * (1 / len(confidence) + (1 / pairs if pairs else 0.0)) + self.watched.spread**2)
         low, high = ((chance + (value - end) ** 2) ** 0.5 for end in (ends or (value, value)))
         return Share(value, max(0.0, value - low), min(1.0, value + high))
 
 
-class _Mixture:
-    """Queries of stored patterns and of no stored pattern, in a share that is told by the queries themselves."""
-
-    def __init__(self, unknown: Tensor, rate: float) -> None:
-        self.given, self.is_set = unknown, not 0 < rate < 1
-        prior = 1.0 if self.is_set else rate / (1 - rate)
-        self.ratio = (unknown / (1 - unknown) / prior).clamp(1 / MOST_ODDS, MOST_ODDS)
-
-    @property
-    def is_told(self) -> bool:
-        """True if the unknown rate can be estimated from these queries; a rate of 0 or 1 was set by the caller."""
-        return self.is_set or float((2 * self.unknown(0.5) - 1).square().mean()) >= LEAST_TOLD
-
-    def unknown(self, share: float) -> Tensor:
-        """Probability that each query is unknown, given this share of unknown ones."""
-        return self.given if self.is_set else share * self.ratio / (1 - share + share * self.ratio)
-
-    def share(self, side: float) -> Share:
-        """The most likely one, and those that are less likely by no more than so many standard errors would be."""
-        if self.is_set:
-            value = float(self.given.mean())
-            return Share(value, value, value)
-        value = _crossing(lambda share: float(((self.ratio - 1) / (1 - share + share * self.ratio)).sum()), 0.0, 1.0)
-        least = self._log_likelihood(value) - 0.5 * side**2
-        low = _crossing(lambda share: least - self._log_likelihood(share), 0.0, value)
-        high = _crossing(lambda share: self._log_likelihood(share) - least, value, 1.0)
-        return Share(value, low, high)
-
-    def _log_likelihood(self, share: float) -> float:
-        return float((1 - share + share * self.ratio).log().sum())
-
-
-def _crossing(falling: Callable[[float], float], low: float, high: float) -> float:
-    """Find the zero of a falling function; the end that is nearer to it, if there is none."""
-    if falling(low) <= 0:
-        return low
-    if falling(high) >= 0:
-        return high
-    for _ in range(BISECTIONS_OF_WATCH):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
-    return 0.5 * (low + high)
-
-
-def _reference(
-    memory: AssociativeMemory,
+def _then(
+    watched: _Watched,
     reference: RowsLike | None,
     groups: Sequence[object] | None,
     reference_groups: Sequence[object] | None,
-) -> Reference | None:
+) -> tuple[_Answered | None, Sequence[str] | None]:
+    """Answers to the queries of then, and their groups."""
     if reference is None:
         if reference_groups is not None:
             raise InvalidTypeError("`reference_groups` go with `reference`: give both, or leave both out.")
-        return memory.model.reference
+        return watched.kept()
     if groups is not None and reference_groups is None:
         raise InvalidTypeError(
             "`reference` needs `reference_groups` where `groups` are named: one for each of its rows."
         )
-    rows = as_queries(reference, memory.patterns, "reference", memory.columns)
-    if not len(rows):
+    names = None if reference_groups is None else as_group_names(reference_groups, len(reference))
+    then = watched.answered(reference, names, "reference")
+    if not len(then.seen):
         raise InvalidValueError(
             "`reference` must hold at least one query; got none. Leave it out for those of the fit."
         )
-    return Reference.of(rows, reference_groups)
+    return then, names
 
 
 def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
@@ -311,6 +340,8 @@ def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
         return None, "probabilities that were never calibrated on held-out pairs"
     if report.repeats is not None and report.is_checked:
         return report.repeats.checked, f"probabilities that were calibrated on {report.repeats.checked} rows left out"
+    if report.adapted is not None and report.adapted.repeated:
+        return None, "probabilities of known groups, which repeat no query value by value, as these do"
     if report.adapted is not None and report.adapted.is_kept:
         return None, "probabilities that were carried over when the memory was adapted"
     if report.unlabeled is not None and not report.unlabeled.is_checked:

@@ -19,6 +19,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--create-in", metavar="FOLDER", type=Path, help="where requests may create collections")
     made.add_argument("--follow", type=float, default=0.0, metavar="SECONDS", help="look for what others have written")
     made.add_argument("--index", action="store_true", help="answer from files through indexes, kept beside them")
+    made.add_argument("--shards", type=int, default=0, help="hold stores in so many shards of a Ray cluster")
+    made.add_argument("--replicas", type=int, default=1, help="processes for each shard")
+    made.add_argument("--ray", metavar="ADDRESS", help="of the Ray cluster; default RAY_ADDRESS, or one of our own")
     made.add_argument("--no-compaction", action="store_true", help="leave stores as they are, however many parts")
     made.add_argument("--review", type=int, default=0, help="keep so many doubtful answers, with queries, in memory")
     made.add_argument("--watch", type=int, default=0, help="keep so many of the last queries, to see what has moved")
@@ -36,6 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
             follow_seconds=max(0.0, chosen.follow),
             create_in=chosen.create_in,
             index=chosen.index,
+            shards=max(0, chosen.shards),
+            replicas=chosen.replicas,
+            ray=chosen.ray,
             log_accepted=chosen.log_accepted,
             compact_seconds=0.0 if chosen.no_compaction else Options.compact_seconds,
         )

@@ -97,6 +97,9 @@ class Options:
             for never.
         create_in: a folder in which requests may create collections; the stores that are there are served too.
         index: answer through indexes where few of a file's patterns are asked for; made at the first start, and kept.
+        shards: hold each store in so many shards of a cluster; 0 to hold it in this process.
+        replicas: of each shard.
+        ray: address of the Ray cluster; None for the one that `RAY_ADDRESS` names, or one of our own on this machine.
         log_accepted: a line in the log for each request when its headers are here, beside that when it is answered.
         is_read_only: nothing can be changed by requests.
     """
@@ -114,5 +117,8 @@ class Options:
     compact_seconds: float = 60.0
     create_in: Path | None = None
     index: bool = False
+    shards: int = 0
+    replicas: int = 1
+    ray: str | None = None
     log_accepted: bool = False
     is_read_only: bool = False

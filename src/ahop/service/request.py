@@ -11,7 +11,7 @@ import torch
 from msgspec import Meta, Struct
 from torch import Tensor
 
-from ahop._core.words import told
+from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.memory.decisions import Policy
 from ahop.service.options import Limits
@@ -67,17 +67,12 @@ class Body(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """JSON object of known fields."""
 
 
-class SearchFields(Body, kw_only=True, frozen=True):
-    """Fields of each recall."""
+class RecallFields(Body, kw_only=True, frozen=True):
+    """Fields of a recall beside its queries."""
 
     k: Annotated[int, _says("a whole number: how many answers to each query", {"minimum": 1})] = 1
     where: Where = None
     patterns: Annotated[bool, _says("true or false: answer the stored patterns too")] = False
-
-
-class RecallFields(SearchFields, kw_only=True, frozen=True):
-    """Fields of a recall beside its queries."""
-
     same: Annotated[
         list[str | int] | None,
         _says("words or numbers, one for each query, equal where queries have their origin in common"),
@@ -93,11 +88,6 @@ class RecallFields(SearchFields, kw_only=True, frozen=True):
 
 
 class RecallBody(RecallFields, kw_only=True, frozen=True):
-    queries: Queries
-    groups: Groups = None
-
-
-class ClusterBody(SearchFields, kw_only=True, frozen=True):
     queries: Queries
     groups: Groups = None
 
@@ -217,7 +207,7 @@ def schema_of(kind: type[Body]) -> dict[str, Any]:
 
 
 def recall_request(
-    asked: RecallBody | ClusterBody, dimensions: int, limits: Limits, names: Sequence[str] | None = None
+    asked: RecallBody, dimensions: int, limits: Limits, names: Sequence[str] | None = None
 ) -> RecallRequest:
     """Check the fields of a recall against each other and against the limits."""
     rows = read_rows("queries", asked.queries, dimensions, limits.queries, names)
@@ -324,7 +314,7 @@ def _ordered(
         strange = next(each for each in row if each not in known)
         raise InvalidValueError(
             f"`{name}` must name columns of the collection: {told([each[:SHOWN] for each in names])}; got "
-            f"{strange[:SHOWN]!r}."
+            f"{strange[:SHOWN]!r}.{did_you_mean(strange[:SHOWN], names)}"
         )
     return list(map(row.get, names))
 

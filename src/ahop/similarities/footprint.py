@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ahop._core.checks import check_count, check_kind
 from ahop._core.kernels.footprints import footprint_scores, serves
-from ahop._core.kernels.ranked import ranked_scores
+from ahop._core.kernels.rank_weighting import ranked_scores
 from ahop._core.kernels.sorting import sort_ascending_
 from ahop._core.typing import Coefficients, Features, Patterns, PerDimension, Queries, Scores, Vector
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from ahop._core.checks import check_count
-from ahop._core.kernels.ranked import ranked_scores
+from ahop._core.kernels.rank_weighting import ranked_scores
 from ahop._core.typing import Indices, Patterns, Queries, Scores
 from ahop.errors import ShapeError
 from ahop.similarities.adaptive import check_bases

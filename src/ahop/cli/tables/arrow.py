@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ahop._core.free_memory import check_free_memory
 from ahop._core.optional import arrow_files
-from ahop.cli.tables.columns import Column, Sheet, check_names
+from ahop.cli.tables.sheet import Column, Sheet, check_names
 from ahop.errors import FileFormatError
 
 # Compressed files grow: by more than this nobody's numbers do.

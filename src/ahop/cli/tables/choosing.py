@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._core.words import told
+from ahop._core.words import did_you_mean, told
 from ahop.cli.running import RequestError
-from ahop.cli.tables.columns import Column, Sheet
 from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.sheet import Column, Sheet
 from ahop.cli.tables.table import Name, Table, names_from
 from ahop.cli.talk import Talk
 
 # Columns of these names name rows if their entries differ, also if they are numbers; pandas writes the last three.
 NAMES_OF_IDS = ("id", "label", "name", "key", "index", "__index_level_0__", "unnamed: 0", "")
-UNKNOWN = "the memory does not know it"
+UNKNOWN = "not in the memory"
 SHARED = "the other table has no such column"
 
 
@@ -90,7 +90,9 @@ def choose(sheet: Sheet, wanted: Wanted) -> Table:
     else:
         columns, values = _in_order(sheet, numbers, wanted, wanted.count)
     words = {each.name: list(each.words) for each in others if each.numbers is None and each.words is not None}
-    return Table(sheet.path, values, columns, sheet.has_names, ids, id_column, roles, ignored, words)
+    names = {each.name for each in numbers}
+    absent = sum(name not in names for name in columns or ()) if sheet.has_names else 0
+    return Table(sheet.path, values, columns, sheet.has_names, ids, id_column, roles, ignored, words, absent)
 
 
 def narrowed(table: Table, others: Sequence[Sheet]) -> Table:
@@ -137,7 +139,7 @@ def _is_taken(column: Column, sheet: Sheet, wanted: Wanted, ignored: dict[str, s
     elif wanted.columns and not is_asked:
         why = "not among --columns"
     elif wanted.known is not None and sheet.has_names and name not in wanted.known:
-        why = UNKNOWN
+        why = UNKNOWN + did_you_mean(name, [each for each in wanted.known if each not in sheet.columns])
     elif not sheet.has_names and not _is_place(column, sheet):
         why = "it stands beside the rows"
     elif column.numbers is None:
@@ -195,7 +197,9 @@ def _matrix(sheet: Sheet, columns: Sequence[Column | None]) -> NDArray[Any]:
 
 def _column(sheet: Sheet, name: str, flag: str) -> Column:
     if name not in sheet.columns:
-        raise RequestError(f"`{sheet.path}` has no column {name!r} for `{flag}`. It has {told(list(sheet.columns))}.")
+        has = told(list(sheet.columns))
+        near = did_you_mean(name, sheet.columns)
+        raise RequestError(f"`{sheet.path}` has no column {name!r} for `{flag}`. It has {has}.{near}")
     return sheet.columns[name]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahop._core.free_memory import check_free_memory
-from ahop.cli.tables.columns import Column, Sheet, check_names
+from ahop.cli.tables.sheet import Column, Sheet, check_names
 from ahop.errors import FileFormatError
 
 DELIMITERS = ",;\t|"

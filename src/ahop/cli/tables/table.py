@@ -28,6 +28,7 @@ class Table:
         roles: by what they were asked for as, such as "group": the name of a column, and its entries.
         ignored: columns that are none of these, and why.
         words: columns of words among those.
+        absent: columns of the memory that the file has not got.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class Table:
     roles: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     ignored: dict[str, str] = field(default_factory=dict)
     words: dict[str, list[str | None]] = field(default_factory=dict)
+    absent: int = 0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -71,6 +73,8 @@ class Table:
         if self.columns is None:
             return f"{count} columns of numbers{'' if self.has_names else ' without names'}"
         ends = self.columns if count < 3 else (self.columns[0], "...", self.columns[-1])
+        if self.absent:
+            return f"{count - self.absent} of the memory's {count} columns ({', '.join(ends)}); the others not observed"
         return f"{count} columns of numbers ({', '.join(ends)})"
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ahop._core.tensors import distinct
 from ahop.errors import InvalidValueError
-from ahop.fitting.choosing.candidates import Candidate
+from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.posterior import behind, calibrated, closest_rivals
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.similarities.aligned import AlignedSimilarity
@@ -15,10 +15,8 @@ from ahop.similarities.base import Similarity
 
 # Groups with fewer pairs are answered by what all have in common.
 LEAST_PAIRS = 2
-# A fit of its own needs so many pairs; pairs of other groups count so much in it.
-OWN_PAIRS, BORROWED = 20, 0.1
-# Groups that the choice is made on, and the standard errors by which what is tried must be better.
-TRIED_GROUPS, GROUP_FOLDS, GROUP_STD_ERRORS = 3, 2, 2.0
+# Groups that the choice is made on, the largest, to save time; and folds of their pairs.
+TRIED_GROUPS, GROUP_FOLDS = 3, 2
 
 
 def numbered(names: Sequence[str]) -> tuple[list[str], Tensor]:
@@ -65,7 +63,11 @@ def learn_groups(
     for number, name in enumerate(names):
         count = int(own[number].sum())
         if count >= LEAST_PAIRS:
-            base = learn(_borrowing(training, own[number])) if fits and count >= OWN_PAIRS else similarity
+            base = (
+                learn(_borrowing(training, own[number]))
+                if fits and count >= training.settings.groups.own_pairs
+                else similarity
+            )
             found[name] = _as_seen_by(number, base, training)
     return found
 
@@ -81,7 +83,8 @@ def _as_seen_by(number: int, similarity: Similarity, training: TrainingSet) -> S
 
 def _own_fits_help(training: TrainingSet, candidate: Candidate, own: list[Tensor]) -> bool:
     """Test whether a fit to the pairs of one group alone improves held-out retrieval in the largest groups."""
-    large = [each for each in own if int(each.sum()) >= OWN_PAIRS]
+    settings = training.settings.groups
+    large = [each for each in own if int(each.sum()) >= settings.own_pairs]
     tried = sorted(large, key=lambda each: -int(each.sum()))[:TRIED_GROUPS]
     if not tried or candidate.is_fixed:
         return False
@@ -91,11 +94,12 @@ def _own_fits_help(training: TrainingSet, candidate: Candidate, own: list[Tensor
         alone.append(_held_out(training, mine, candidate.learn, own=mine))
     losses = torch.cat(common)
     mean, error = behind(losses, torch.cat(alone), torch.ones_like(losses))
-    return mean > GROUP_STD_ERRORS * error
+    return mean > settings.own_std_errors * error
 
 
 def _borrowing(training: TrainingSet, own: Tensor) -> TrainingSet:
-    return training.weighted(torch.where(own, training.weights, BORROWED * training.weights))
+    borrowed = training.settings.groups.borrowed_share * training.weights
+    return training.weighted(torch.where(own, training.weights, borrowed))
 
 
 def _held_out(
@@ -120,5 +124,6 @@ def _held_out(
         return torch.zeros(0, dtype=torch.float64)
     chosen = torch.cat(rows)
     trust = torch.ones(len(chosen), dtype=torch.float64)
-    _, posterior = calibrated(closest_rivals([torch.cat(scores)], training.origins[chosen]), trust)
+    rivals = closest_rivals([torch.cat(scores)], training.origins[chosen])
+    _, posterior = calibrated(rivals, trust, training.settings.posterior)
     return posterior.losses[chosen.argsort()]

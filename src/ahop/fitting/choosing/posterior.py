@@ -7,15 +7,10 @@ import torch
 from torch import Tensor
 
 from ahop._core.typing import Origins, Scores
+from ahop.fitting.settings import DEFAULT, PosteriorSettings
 
 # Newton steps, and the shares of a step that are tried until the objective falls.
 NEWTON_STEPS_OF_POSTERIOR, SHARES, POSTERIOR_TOLERANCE = 40, (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001), 1e-5
-# Prior of the floor, in pairs that the scores say nothing about, and in pairs that they do. Half a pair, the prior of
-# Jeffreys: twenty pairs that are all found give a floor of 2 %; 1.5 gave 7 %, and probabilities that were too low.
-MISSED, MET = 0.5, 1.0
-MOST_FLOOR = 0.5
-# In pairs: as if a quarter of one more had shown the runner-up to be right. No number of pairs makes anything certain.
-DOUBT = 0.25
 # Rivals of each pair that are kept as they are, and those that are drawn to stand for all others.
 CLOSEST_RIVALS, DRAWN_RIVALS_OF_PAIR = 64, 32
 # Below the best by more than this many units, a score says "certainly not".
@@ -85,7 +80,12 @@ def closest_rivals(scores: list[Scores], origins: Origins, rank_by: Tensor | Non
 
 
 def fit_posterior(
-    rivals: Rivals, trust: Tensor, penalty: float, start: Tensor | None = None, floor: float = 0.05
+    rivals: Rivals,
+    trust: Tensor,
+    penalty: float,
+    start: Tensor | None = None,
+    floor: float = 0.05,
+    settings: PosteriorSettings = DEFAULT.posterior,
 ) -> Posterior:
     """The weights and the floor under which the origins are most likely.
 
@@ -96,7 +96,7 @@ def fit_posterior(
         trust: (m,) how much each pair counts.
         penalty: what a unit of weight costs, in pairs' log-losses; it keeps weights finite, and useless ones at zero.
     """
-    problem = _Problem(rivals, trust.double(), penalty)
+    problem = _Problem(rivals, trust.double(), penalty, settings)
     weights = torch.ones(len(rivals.scores), dtype=torch.float64) if start is None else start.double()
     before = problem.objective(weights, floor)
     for _ in range(NEWTON_STEPS_OF_POSTERIOR):
@@ -112,9 +112,10 @@ def fit_posterior(
 
 
 class _Problem:
-    def __init__(self, rivals: Rivals, trust: Tensor, penalty: float) -> None:
+    def __init__(self, rivals: Rivals, trust: Tensor, penalty: float, settings: PosteriorSettings) -> None:
         self.scores, self.log_counts, self.count = rivals.scores, rivals.log_counts, rivals.count
         self.trust, self.penalty = trust, penalty
+        self.missed, self.met, self.most_floor = settings.missed_pairs, settings.met_pairs, settings.most_floor_share
         self.lead = self.scores[:, :, :1] - self.scores  # of the origin over each rival
 
     def log_shares(self, weights: Tensor) -> Tensor:
@@ -126,7 +127,7 @@ class _Problem:
         return -torch.log((1 - floor) * self.log_shares(weights).exp() + floor / self.count)
 
     def objective(self, weights: Tensor, floor: float) -> float:
-        priors = self.penalty * float(weights.sum()) - MISSED * log(floor) - MET * log1p(-floor)
+        priors = self.penalty * float(weights.sum()) - self.missed * log(floor) - self.met * log1p(-floor)
         return float((self.trust * self.losses(weights, floor)).sum()) + priors
 
     def spoken_of(self, weights: Tensor, floor: float) -> Tensor:
@@ -136,7 +137,7 @@ class _Problem:
 
     def best_floor(self, weights: Tensor, floor: float) -> float:
         missed = float((self.trust * (1 - self.spoken_of(weights, floor))).sum())
-        return min(MOST_FLOOR, (missed + MISSED) / (float(self.trust.sum()) + MISSED + MET))
+        return min(self.most_floor, (missed + self.missed) / (float(self.trust.sum()) + self.missed + self.met))
 
     def step(self, weights: Tensor, floor: float) -> tuple[Tensor, float] | None:
         """One Newton step inside the weights that are not negative; None if none makes the objective fall."""
@@ -171,7 +172,9 @@ def behind(losses: Tensor, best: Tensor, trust: Tensor) -> tuple[float, float]:
     return float(mean), float(error)
 
 
-def calibrated(rivals: Rivals, trust: Tensor) -> tuple[float, Posterior]:
+def calibrated(
+    rivals: Rivals, trust: Tensor, settings: PosteriorSettings = DEFAULT.posterior
+) -> tuple[float, Posterior]:
     """The inverse temperature of one similarity's scores, and its posterior, in which its weight is one."""
     lead = -rivals.scores[0].masked_fill(torch.isneginf(rivals.log_counts), -torch.inf)
     second = lead.topk(min(2, lead.shape[-1]), dim=-1, largest=False).values[:, -1]
@@ -182,6 +185,6 @@ def calibrated(rivals: Rivals, trust: Tensor) -> tuple[float, Posterior]:
         mean = float(finite.mean()) if len(finite) else 0.0
         unit = mean if mean > 1e-30 else 1.0  # nothing tells any two apart
     in_units = Rivals((rivals.scores / unit).clamp_min(-FARTHEST), rivals.log_counts, rivals.count)
-    fitted = fit_posterior(in_units, trust, DOUBT)
+    fitted = fit_posterior(in_units, trust, settings.doubt_pairs, settings=settings)
     beta = max(float(fitted.weights[0]), 1e-6) / unit
     return beta, Posterior(torch.ones(1, dtype=torch.float64), fitted.floor, fitted.losses, fitted.objective)

@@ -12,12 +12,15 @@ from tqdm.auto import tqdm
 from ahop._core.tensors import distinct
 from ahop._core.typing import Patterns
 from ahop.errors import InvalidValueError
-from ahop.fitting.choosing.candidates import CANDIDATES, Candidate, debiased, own_candidates
+from ahop.fitting.choosing.candidate import Candidate
+from ahop.fitting.choosing.candidates import CANDIDATES
+from ahop.fitting.choosing.general import debiased
 from ahop.fitting.choosing.negatives import hard_negatives, pairs_to_scan
-from ahop.fitting.choosing.pool import LEAST_POOL_WEIGHT, PENALTY, WITHIN, cross_fitted, fit_pool, promises
-from ahop.fitting.choosing.posterior import Rivals, behind, calibrated, closest_rivals, fit_posterior
+from ahop.fitting.choosing.pool import LEAST_POOL_WEIGHT, cross_fitted, fit_pool, fit_pooled, promises
+from ahop.fitting.choosing.posterior import Rivals, behind, calibrated, closest_rivals
 from ahop.fitting.choosing.unknown import detector_of, fit_detector
 from ahop.fitting.corruption.training_set import TrainingSet
+from ahop.fitting.settings import Settings
 from ahop.memory.report import Corruption, Member, Trial
 from ahop.memory.unknown import UnknownDetector
 from ahop.separations.softmax import Softmax
@@ -25,19 +28,16 @@ from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity, worst_for_unknown
 from ahop.variants.base import Pairs
 
-# Folds for few pairs, and for many: these are as good to learn from with a third of them held out.
-SELECTION_FOLDS, FEW_FOLDS, PAIRS_FOR_FEW_FOLDS = 5, 3, 200
 # To tell candidates apart, so many entries of so many pairs are enough to learn from; the chosen ones see all.
 MOST_ENTRIES, LEAST_TAUGHT = 1 << 18, 256
 # Fewer origins cannot be split into some to learn from and some to judge by.
 LEAST_ORIGINS = 4
-# Standard errors, and mean log-loss, that a candidate may be behind the best and still be as good within chance.
-CHANCE, ALIKE = 2.0, 0.01
-# After one fold with so many pairs, who is behind by so much, and by so many standard errors, is left out, unless a
-# pool with the best promises to make the log-losses of that fold fall by so much.
-LEAST_HELD_OUT, HOPELESS, TIE_STD_ERRORS, PROMISING = 20, 0.05, 2.0, 1.0
-# A mixture, or what queries have taught, describes the copies if its log-loss is within this of the best.
-TOLERATED = 0.1
+# One fold of fewer pairs tells nothing about who is behind.
+LEAST_HELD_OUT = 20
+# A mixture describes the copies if its log-loss is within this of the best: said in the report, and used nowhere.
+DESCRIBED = 0.1
+# Trust less than one by no more changes no loss.
+ALL_TRUSTED = 0.01
 # Pairs that judge, and stored patterns that they are told apart from: neither grows with the memory.
 HELD_OUT_PAIRS, MOST_RIVALS, LEAST_RIVALS, SELECTION_WORK = 1024, 2048, 256, 1 << 28
 
@@ -74,11 +74,6 @@ class Choice:
         return _together([each.learn(training) for each in self.candidates], self.candidates, self.weights)
 
 
-def wanted_candidates(names: Sequence[str] | None, brought: Sequence[object]) -> list[Candidate]:
-    """All of ours, or those named, and what somebody brought."""
-    return [each for each in CANDIDATES if names is None or each.name in names] + own_candidates(brought)
-
-
 def describe_corruption(training: TrainingSet, trials: Sequence[Trial], knows_wrong_pairs: bool) -> Corruption:
     """Describe the pairs by the mixture, and tell whether another model explains them much better."""
     variant, weights = training.mixture.variant, training.trusted
@@ -86,7 +81,7 @@ def describe_corruption(training: TrainingSet, trials: Sequence[Trial], knows_wr
     error = variant.std / kept.clamp_min(1).sqrt()
     losses = {trial.name: trial.log_loss for trial in trials}
     best = min(losses.values(), default=0.0)
-    explained = losses.get("mixture", best) <= best + TOLERATED
+    explained = losses.get("mixture", best) <= best + DESCRIBED
     present = ~torch.isnan(training.originals)
     return Corruption(
         shifts=tuple(variant.bias.tolist()),
@@ -112,19 +107,19 @@ def choose(
     folds = folds_of(training, seed)
     if folds is None:
         return _fall_back(training, wanted)
-    held_out = _held_out(len(training), seed)
+    settings, held_out = training.settings, _held_out(len(training), seed)
     parts = [_Part(training, held_out, folds, fold) for fold in range(int(folds.max()) + 1)]
     bar.total = len(wanted) * len(parts)
     outcomes, left_out = _evaluate(wanted, parts, training, held_out, training.weights[held_out].double(), bar)
-    knows_wrong_pairs = _is_near_the_best("mixture", outcomes)
+    knows_wrong_pairs = _is_near_the_best("mixture", outcomes, settings.pool.within_nats)
     trust = (training.trusted if knows_wrong_pairs else training.weights)[held_out].double()
-    if knows_wrong_pairs and bool((training.mixture.trust < 1 - ALIKE).any()):
+    if knows_wrong_pairs and bool((training.mixture.trust < 1 - ALL_TRUSTED).any()):
         origins = training.origins[held_out]
-        outcomes = [_outcome(each.candidate, each.learned, each.scores, origins, trust) for each in outcomes]
-    best, tie = _preferred(outcomes, trust)
+        outcomes = [_outcome(each.candidate, each.learned, each.scores, origins, trust, settings) for each in outcomes]
+    best, tie = _preferred(outcomes, trust, settings)
     rivals = _told_apart(outcomes, training.origins[held_out])
     brought = [place for place, each in enumerate(outcomes) if each.candidate.is_brought]
-    pool = fit_pool(rivals, trust, best, [each.trial.log_loss for each in outcomes], brought)
+    pool = fit_pool(rivals, trust, best, [each.trial.log_loss for each in outcomes], brought, settings)
     members = [outcomes[place] for place in pool.members]
     bar.set_postfix_str("fit to all pairs")
     chosen = tuple(each.candidate for each in members)
@@ -138,10 +133,11 @@ def choose(
         of_folds = [_together(learned, chosen, weights) for learned in by_fold]
         separation, detector = _among_all(of_folds, parts, patterns, pairs.origins, training, held_out, trust, seed)
     else:
-        pooled = cross_fitted(rivals.only(pool.members), trust, folds[held_out], pool.posterior)
-        beta, posterior = calibrated(pooled, trust)
+        pooled = cross_fitted(rivals.only(pool.members), trust, folds[held_out], pool.posterior, settings)
+        beta, posterior = calibrated(pooled, trust, settings.posterior)
         beta = beta * (weights[0] if _is_single(chosen) else 1.0)
-        separation, detector = Softmax(beta, posterior.floor), fit_detector(scores, training.origins[held_out], trust)
+        separation = Softmax(beta, posterior.floor)
+        detector = fit_detector(scores, training.origins[held_out], trust, settings.posterior)
     learned = _together([each.learn(training) for each in chosen], chosen, weights)
     total = trust.sum().clamp_min(1e-12)
     hits = (scores.argmax(-1) == training.origins[held_out]).double()
@@ -215,9 +211,12 @@ def _evaluate(
             learned.setdefault(candidate.name, []).append(of_fold[0])
             scores[candidate.name][part.places] = of_fold[1]
         if number == 0 and len(part.places) >= LEAST_HELD_OUT:
-            left, left_out = _hopeful(left, scores, origins[part.places], part.places, trust[part.places])
+            asked = origins[part.places], part.places, trust[part.places]
+            left, left_out = _hopeful(left, scores, *asked, training.settings)
             bar.update(len(left_out) * (len(parts) - 1))
-    return [_outcome(each, learned[each.name], scores[each.name], origins, trust) for each in left], left_out
+    return [
+        _outcome(each, learned[each.name], scores[each.name], origins, trust, training.settings) for each in left
+    ], left_out
 
 
 def _scores_of(
@@ -244,21 +243,26 @@ def _scores_of(
 
 
 def _hopeful(
-    candidates: list[Candidate], scores: dict[str, Tensor], origins: Tensor, places: Tensor, trust: Tensor
+    candidates: list[Candidate],
+    scores: dict[str, Tensor],
+    origins: Tensor,
+    places: Tensor,
+    trust: Tensor,
+    settings: Settings,
 ) -> tuple[list[Candidate], list[Trial]]:
     """Those that are as good as the best within chance, or promise to better it; and how the others did."""
     if len(candidates) < 2:
         return candidates, []
-    outcomes = [_outcome(each, [], scores[each.name][places], origins, trust) for each in candidates]
+    outcomes = [_outcome(each, [], scores[each.name][places], origins, trust, settings) for each in candidates]
     best = min(range(len(outcomes)), key=lambda place: outcomes[place].trial.log_loss)
     rivals = _told_apart(outcomes, origins)
-    alone = fit_posterior(rivals.only([best]), trust, PENALTY)
-    promised = promises(rivals, trust, [best], alone)
+    alone, asked = fit_pooled(rivals.only([best]), trust, settings), settings.selection
+    promised = promises(rivals, trust, [best], alone, settings.pool.weight_nats)
     kept, others = [], []
     for place, each in enumerate(outcomes):
         mean, error = behind(each.losses, outcomes[best].losses, trust)
-        is_hopeful = mean <= max(HOPELESS, TIE_STD_ERRORS * error) or promised.get(place, 0.0) > PROMISING
-        if is_hopeful or each.candidate.is_brought:
+        is_hopeful = mean <= max(asked.hopeless_nats, asked.hopeless_std_errors * error)
+        if is_hopeful or promised.get(place, 0.0) > asked.promising_nats or each.candidate.is_brought:
             kept.append(each.candidate)
         else:
             others.append(replace(each.trial, is_left_out=True))
@@ -266,28 +270,33 @@ def _hopeful(
 
 
 def _outcome(
-    candidate: Candidate, learned: list[Similarity], scores: Tensor, origins: Tensor, trust: Tensor
+    candidate: Candidate,
+    learned: list[Similarity],
+    scores: Tensor,
+    origins: Tensor,
+    trust: Tensor,
+    settings: Settings,
 ) -> _Outcome:
     rivals = closest_rivals([scores], origins)
-    beta, posterior = calibrated(rivals, trust)
+    beta, posterior = calibrated(rivals, trust, settings.posterior)
     hits, total = (scores.argmax(-1) == origins).double(), trust.sum().clamp_min(1e-12)
     loss, accuracy = (float((values * trust).sum() / total) for values in (posterior.losses, hits))
     trial = Trial(candidate.name, loss, accuracy, beta, posterior.floor)
     return _Outcome(candidate, learned, trial, scores, posterior.losses, rivals)
 
 
-def _is_near_the_best(name: str, outcomes: list[_Outcome]) -> bool:
+def _is_near_the_best(name: str, outcomes: list[_Outcome], within: float) -> bool:
     """True if a candidate's log-loss is near the best: one far behind says little about which pairs are wrong."""
     losses = {each.trial.name: each.trial.log_loss for each in outcomes}
-    return name in losses and losses[name] <= min(losses.values()) + WITHIN
+    return name in losses and losses[name] <= min(losses.values()) + within
 
 
-def _preferred(outcomes: list[_Outcome], trust: Tensor) -> tuple[int, str | None]:
+def _preferred(outcomes: list[_Outcome], trust: Tensor, settings: Settings) -> tuple[int, str | None]:
     """The first, in the order of the candidates, that is not worse than the best by more than chance would explain."""
-    best = min(outcomes, key=lambda each: each.trial.log_loss)
+    best, asked = min(outcomes, key=lambda each: each.trial.log_loss), settings.selection
     for place, each in enumerate(outcomes):
         mean, error = behind(each.losses, best.losses, trust)
-        if mean <= max(ALIKE, CHANCE * error):
+        if mean <= max(asked.tie_nats, asked.tie_std_errors * error):
             if each is best:
                 return place, None
             return place, (
@@ -353,12 +362,15 @@ def _among_all(
     negatives = hard_negatives(patterns, origins[asked], copies[some], debiased(training), chosen, seed)
     scores, trust = negatives.scores.double(), trust[some]
     rivals = Rivals((scores - scores.amax(-1, keepdim=True)).unsqueeze(0), negatives.log_counts, len(patterns))
-    beta, posterior = calibrated(rivals, trust)
-    detector = detector_of(negatives.features(with_origin=True), negatives.features(with_origin=False), trust)
+    settings, known, unknown = training.settings.posterior, negatives.features(True), negatives.features(False)
+    beta, posterior = calibrated(rivals, trust, settings)
+    detector = detector_of(known, unknown, trust, settings)
     return Softmax(beta, posterior.floor), detector
 
 
-def training_set_of(patterns: Patterns, pairs: Pairs, groups: Tensor | None, seed: int) -> TrainingSet:
+def training_set_of(
+    patterns: Patterns, pairs: Pairs, groups: Tensor | None, seed: int, settings: Settings
+) -> TrainingSet:
     """The pairs, beside as many stored patterns as the work allows: all origins, and others drawn at random."""
     origins, places = distinct(pairs.origins)
     held_out = max(1, min(len(pairs), HELD_OUT_PAIRS))
@@ -372,7 +384,7 @@ def training_set_of(patterns: Patterns, pairs: Pairs, groups: Tensor | None, see
     place = torch.searchsorted(rows, origins.cpu())[places.cpu()]
     stored = patterns[rows.to(patterns.device)].detach()
     weights = torch.ones(len(pairs)).to(stored)
-    return TrainingSet(stored, place.to(stored.device), pairs.queries.detach(), weights, groups)
+    return TrainingSet(stored, place.to(stored.device), pairs.queries.detach(), weights, groups, settings=settings)
 
 
 def folds_of(training: TrainingSet, seed: int) -> Tensor | None:
@@ -380,7 +392,8 @@ def folds_of(training: TrainingSet, seed: int) -> Tensor | None:
     different, places = distinct(training.origins)
     if len(different) < LEAST_ORIGINS:
         return None
-    count = min(SELECTION_FOLDS if len(training) < PAIRS_FOR_FEW_FOLDS else FEW_FOLDS, len(different))
+    asked = training.settings.selection
+    count = min(asked.folds if len(training) < asked.many_pairs else asked.folds_of_many, len(different))
     order = torch.randperm(len(different), generator=Generator().manual_seed(seed))
     return (order % count)[places]
 
@@ -398,7 +411,7 @@ def _fall_back(training: TrainingSet, wanted: Sequence[Candidate]) -> Choice:
         trust = training.weights.double()
         scores = [each.learn(training)(training.patterns, training.copies) for each in fixed]
         trials = [
-            _outcome(each, [], of_each, training.origins, trust).trial
+            _outcome(each, [], of_each, training.origins, trust, training.settings).trial
             for each, of_each in zip(fixed, scores, strict=True)
         ]
     else:

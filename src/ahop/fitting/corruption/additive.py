@@ -11,6 +11,7 @@ from ahop._core.missing import midpoints, quantiles
 from ahop._core.tensors import principal_directions
 from ahop.fitting.corruption.entries import Entries
 from ahop.fitting.corruption.missingness import Gaps
+from ahop.fitting.settings import DEFAULT, MixtureSettings
 from ahop.similarities.additive import AdditiveSimilarity
 
 ADDITIVE_FOLDS = 4
@@ -44,7 +45,11 @@ def fit_additive(
 
 
 def count_pairs(
-    originals: Tensor, copies: Tensor, weights: Tensor | None = None, bias: Tensor | None = None
+    originals: Tensor,
+    copies: Tensor,
+    weights: Tensor | None = None,
+    bias: Tensor | None = None,
+    settings: MixtureSettings = DEFAULT.mixture,
 ) -> "Counts":
     """Count the pairs of values at the knots under which held-out pairs are most likely.
 
@@ -55,6 +60,7 @@ def count_pairs(
         copies.double(),
         torch.ones(len(copies), dtype=torch.float64) if weights is None else weights.double(),
         copies.dtype,
+        settings,
     )
     if bias is None:
         bias = (pairs.copies - pairs.originals).nanmedian(0).values.nan_to_num(0)
@@ -70,6 +76,7 @@ class _Pairs:
     copies: Tensor
     weights: Tensor
     dtype: torch.dtype
+    settings: MixtureSettings
 
     @cached_property
     def entries(self) -> Entries:
@@ -77,7 +84,7 @@ class _Pairs:
 
     @cached_property
     def gaps(self) -> Gaps:
-        return Gaps(self.originals, self.copies)
+        return Gaps(self.originals, self.copies, self.settings)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# Residuals beyond so many spreads count as these: some entries have nothing to do with their origin.
-WINSORISED = 3.0
+from ahop.fitting.settings import DEFAULT
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,20 @@ class Alignment:
         return (copies - self.offset[groups].to(copies)) / self.gain[groups].to(copies).unsqueeze(-1)
 
 
-def fit_alignment(originals: Tensor, copies: Tensor, weights: Tensor, groups: Tensor, number: int) -> Alignment:
+def fit_alignment(
+    originals: Tensor,
+    copies: Tensor,
+    weights: Tensor,
+    groups: Tensor,
+    number: int,
+    most_spreads: float = DEFAULT.groups.most_spreads,
+) -> Alignment:
     """From pairs of rows (m, d) and the group (m,) of each: how groups differ, drawn towards not at all.
 
     What all groups share is left for the similarity to learn.
+
+    Args:
+        most_spreads: residuals farther off count as these: some entries have nothing to do with their origin.
     """
     difference = (copies - originals).double()
     seen = ~difference.isnan() & (weights > 0).unsqueeze(-1)
@@ -42,7 +51,7 @@ def fit_alignment(originals: Tensor, copies: Tensor, weights: Tensor, groups: Te
     known = (members > 0).to(torch.float64) @ seen.double()  # (g, d) entries of each group
     offsets, spread = _centers(difference, seen, groups, number)
     common = _shrunk(offsets, spread.square() / pairs.clamp_min(1e-9), pairs)
-    left = _winsorized(difference - common[groups].unsqueeze(-1), seen)
+    left = _winsorized(difference - common[groups].unsqueeze(-1), seen, most_spreads)
     left = left - _mean(left, seen.double())
     noise = left.square().sum() / seen.sum().clamp_min(1)
     by_group = (members > 0).to(torch.float64) @ left / known.clamp_min(1)
@@ -76,13 +85,13 @@ def _shrunk_to_zero(values: Tensor, errors: Tensor, known: Tensor) -> Tensor:
     return (values * between / (between + errors).clamp_min(1e-300)).where(known, 0)
 
 
-def _winsorized(values: Tensor, seen: Tensor) -> Tensor:
+def _winsorized(values: Tensor, seen: Tensor, most_spreads: float) -> Tensor:
     """Zero where nothing was seen, and nothing farther from the median than chance and noise would explain."""
     known = values[seen]
     if not len(known):
         return torch.zeros_like(values)
     middle = known.median()
-    reach = WINSORISED * 1.4826 * (known - middle).abs().median()
+    reach = most_spreads * 1.4826 * (known - middle).abs().median()
     reach = reach if reach > 0 else (known - middle).abs().max()
     return values.clamp(middle - reach, middle + reach).where(seen, 0)
 

@@ -30,8 +30,6 @@ EVENTS = sorted(EDGE_STEPS + TRUST_STEPS)
 LEAST_STD = 1e-3
 # Nothing is kept as far off as this, and its square is still a number in float32.
 BEYOND = 1e9
-# Where values lie on a grid, a step of the density of outliers holds so many of its places.
-GRAINS = 3.0
 # Steps beyond its ends from which on an entry is certainly an outlier.
 FAR_OUTLIERS = 20
 # Of the entries: they are told from the middle of their dimension, and noise is never so sharp that more digits show.
@@ -89,7 +87,7 @@ class Expectation:
     def __init__(
         self, pairs: PairedRows, signs: bool, own_units: bool, start: Start | None = None, is_trusted: bool = False
     ) -> None:
-        self.weights, self.signs, self.is_trusted = pairs.weights, signs, is_trusted
+        self.weights, self.signs, self.is_trusted, self.settings = pairs.weights, signs, is_trusted, pairs.settings
         self.middle, self.scale, among_copies = units(pairs.copies, own_units)
         if start is not None:
             self.scale = start.variant.scale.double()
@@ -108,7 +106,7 @@ class Expectation:
         self.originals, self.copies = originals.mT.contiguous(), copies.mT.contiguous()
         self.entries = Entries(self.originals, self.copies)
         self.outliers = StepDensity().double()
-        self.least_step = GRAINS * grain(pairs.copies) / float(self.scale.median())
+        self.least_step = self.settings.outlier_grains * grain(pairs.copies) / float(self.scale.median())
         self.trust = torch.ones_like(pairs.weights)
         if start is None:
             self.first, self.state = 0, self._guess()
@@ -120,7 +118,7 @@ class Expectation:
             self.first, self.state = STARTED, self._taken_over(start)
         self.step, self.beyond = self._steps(self.state)
         self._center_sums(self.state)
-        self.doubts = Doubts(originals, self._told(originals, copies), pairs.weights, pairs.gaps)
+        self.doubts = Doubts(originals, self._told(originals, copies), pairs.weights, pairs.gaps, pairs.settings)
 
     def _told(self, originals: Tensor, copies: Tensor) -> Tensor:
         """Copies by which originals can be told apart: not where none was observed, nor by how far outliers are off."""
@@ -262,8 +260,9 @@ class Expectation:
             constant = bias + (gain - 1) * self.place - self._constant(self.about)
             squares = sums[2] + tilt.square() * sums[4] - 2 * tilt * sums[5] - 2 * constant * left
             squares = squares + constant.square() * count
-        std = shrunk_variance(squares.clamp_min(0), count).sqrt().clamp_min(LEAST_STD)
-        return State(gain, bias, std, shrunk_rate(total - count, total), state.wrong)
+        most = self.settings.most_pseudo_entries
+        std = shrunk_variance(squares.clamp_min(0), count, most).sqrt().clamp_min(LEAST_STD)
+        return State(gain, bias, std, shrunk_rate(total - count, total, most), state.wrong)
 
     def _gain(self, state: State, sums: Tensor) -> Tensor:
         """Slopes of the copies over the originals, drawn towards one where the pairs do not ask for another."""

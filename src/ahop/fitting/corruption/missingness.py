@@ -8,16 +8,12 @@ from torch.nn.functional import logsigmoid
 
 from ahop._core.missing import quantiles
 from ahop._core.missingness import Missingness
-
-# As if each dimension had shown half a gap and half a value more.
-PSEUDO_COUNT = 0.5
-# Between-level spread of the log-odds, in units of its error, below which gaps are taken to say nothing.
-CLEAR = 2.0
+from ahop.fitting.settings import DEFAULT, MixtureSettings
 
 
 def fit_missingness(missingness: Missingness, originals: Tensor, copies: Tensor, weights: Tensor) -> None:
     """Rates of each dimension, and how far each level of the stored value moves them, drawn towards not at all."""
-    Gaps(originals, copies, missingness.levels).fit(missingness, weights)
+    Gaps(originals, copies, levels=missingness.levels).fit(missingness, weights)
 
 
 @final
@@ -27,7 +23,10 @@ class Gaps:
     What does not depend on the weights of the pairs is counted once.
     """
 
-    def __init__(self, originals: Tensor, copies: Tensor, levels: int = 8) -> None:
+    def __init__(
+        self, originals: Tensor, copies: Tensor, settings: MixtureSettings = DEFAULT.mixture, levels: int = 8
+    ) -> None:
+        self.settings = settings
         self.missing = torch.isnan(copies)
         self.any = bool(self.missing.any())
         self._gaps = self.missing.double()
@@ -47,8 +46,8 @@ class Gaps:
     def fit(self, missingness: Missingness, weights: Tensor) -> None:
         weights = weights.double()
         missingness.shifts.zero_()
-        total = weights.sum().clamp_min(1e-9)
-        rate = (weights @ self._gaps + PSEUDO_COUNT) / (total + 2 * PSEUDO_COUNT)
+        total, before = weights.sum().clamp_min(1e-9), self.settings.gap_pseudo_entries
+        rate = (weights @ self._gaps + before) / (total + 2 * before)
         missingness.base.copy_(torch.logit(rate))
         missingness.edges.copy_(self.edges)
         if self.any:
@@ -82,12 +81,13 @@ class Gaps:
         each = weights.unsqueeze(-1).expand(self.missing.shape).flatten()
         counts = torch.bincount(self._cell, each, size * len(rate)).view(-1, size)
         count, gaps, expected = counts.sum(0), weights @ self._gaps_by_level, rate @ counts
-        shifts = torch.log((gaps + PSEUDO_COUNT) / (count - gaps + PSEUDO_COUNT)) - torch.log(
-            (expected + PSEUDO_COUNT) / (count - expected + PSEUDO_COUNT)
+        before = self.settings.gap_pseudo_entries
+        shifts = torch.log((gaps + before) / (count - gaps + before)) - torch.log(
+            (expected + before) / (count - expected + before)
         )
-        errors = 1 / (gaps + PSEUDO_COUNT) + 1 / (count - gaps + PSEUDO_COUNT)
+        errors = 1 / (gaps + before) + 1 / (count - gaps + before)
         known = count >= 1
-        if not bool(known.any()) or (shifts.square() / errors)[known].mean() < CLEAR**2:
+        if not bool(known.any()) or (shifts.square() / errors)[known].mean() < self.settings.gap_std_errors**2:
             return torch.zeros_like(shifts)
         between = (shifts.square() - errors)[known].mean().clamp_min(0)
         return torch.where(known, shifts * between / (between + errors), 0)

@@ -9,13 +9,12 @@ from torch import Tensor
 from ahop.errors import InvalidValueError
 from ahop.fitting.corruption.em import Expectation, Start
 from ahop.fitting.corruption.rows import PairedRows
+from ahop.fitting.settings import DEFAULT, MixtureSettings
 from ahop.variants.mixture import MixtureVariant
 
 EM_STEPS = 50
 # To find out which form the corruption has, some of the pairs, dimensions and steps are enough.
 TRIAL_PAIRS, MIXTURE_TRIAL_ENTRIES, MIXTURE_TRIAL_STEPS = 256, 1 << 15, 24
-# Forms that come so close to the best, in log-likelihood of an entry, are tried in full.
-CLOSE = 0.01
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,7 @@ def fit_mixture(
     start: MixtureFit | None = None,
     is_trusted: bool = False,
     steps: int = EM_STEPS,
+    settings: MixtureSettings = DEFAULT.mixture,
 ) -> MixtureFit:
     """The most likely mixture for pairs of rows (m, d); of all forms, unless one is asked for.
 
@@ -74,7 +74,7 @@ def fit_mixture(
     """
     dtype = copies.dtype
     _check_differences(originals, copies)
-    pairs = _pairs(originals, copies, weights)
+    pairs = _pairs(originals, copies, weights, settings)
     if start is not None:
         fitted = _fit(pairs, start.form, steps, is_trusted, start)
     else:
@@ -103,7 +103,7 @@ def _likely_forms(pairs: PairedRows, is_trusted: bool) -> list[Form]:
     part = pairs.part(TRIAL_PAIRS, MIXTURE_TRIAL_ENTRIES)
     trials = [_fit(part, form, MIXTURE_TRIAL_STEPS, is_trusted) for form in FORMS]
     best = max(_worth(trial) for trial in trials)
-    return [trial.form for trial in trials if _worth(trial) > best - CLOSE]
+    return [trial.form for trial in trials if _worth(trial) > best - pairs.settings.tied_form_nats]
 
 
 def _worth(trial: MixtureFit) -> float:
@@ -112,9 +112,9 @@ def _worth(trial: MixtureFit) -> float:
     return trial.log_likelihood - (log(pairs) / pairs if trial.form.own_units and pairs else 0.0)
 
 
-def _pairs(originals: Tensor, copies: Tensor, weights: Tensor | None) -> PairedRows:
+def _pairs(originals: Tensor, copies: Tensor, weights: Tensor | None, settings: MixtureSettings) -> PairedRows:
     weights = torch.ones(len(copies), dtype=torch.float64) if weights is None else weights.double()
-    return PairedRows(originals.double(), copies.double(), weights)
+    return PairedRows(originals.double(), copies.double(), weights, settings)
 
 
 def _fit(pairs: PairedRows, form: Form, steps: int, is_trusted: bool, start: MixtureFit | None = None) -> MixtureFit:

@@ -10,19 +10,16 @@ from ahop._core.checks import check_count
 from ahop._core.tensors import principal_directions
 from ahop._core.typing import Patterns, PerPattern, Queries, Vector
 from ahop.errors import InvalidValueError, ShapeError
+from ahop.fitting.settings import DEFAULT, CandidatesSettings
 from ahop.variants.nuisance import NuisanceVariant
 
 # Of EM. More would fit few pairs too well.
 NUISANCE_EM_STEPS, MOST_STEPS, PAIRS_PER_STEP = 10, 30, 5
-# Pairs' worth of trust in what all dimensions have in common, for the variance of each.
-PSEUDO_PAIRS = 5.0
 # Of the variance of the residuals: noise that is believed in, by one pair's worth, when directions explain it all.
 NOISE_SHARE = 1e-3
 # What is tried on pairs held out: factors of the noise, and temperatures, as dimensions are not as independent as said.
 INFLATIONS = (1.0, 3.0, 10.0)
 NUISANCE_TEMPERATURES = (1.0, 2.0, 4.0, 10.0, 20.0, 40.0, 100.0)
-# Weight of the likelihood, for each dimension, beside the share of doubt in retrieval: it decides where none is left.
-LIKELIHOOD_WEIGHT = 0.01
 NUISANCE_FOLDS, FOLD_PAIRS, MOST_HELD_OUT, MOST_CANDIDATES = 5, 256, 64, 128
 # Where the amounts of a pair stand, after those of offset and slope.
 GAIN, FREE = 2, slice(3, None)
@@ -37,11 +34,15 @@ class NuisanceChoice:
 
 
 def choose_nuisance(
-    originals: Patterns, copies: Queries, rank: int = 8, weights: PerPattern | None = None
+    originals: Patterns,
+    copies: Queries,
+    rank: int = 8,
+    weights: PerPattern | None = None,
+    settings: CandidatesSettings = DEFAULT.candidates,
 ) -> NuisanceChoice:
     """Choose the settings of `fit_nuisance`, so that parts of the pairs can be fitted without choosing again."""
     check_count("rank", rank)
-    return _chosen(_checked(originals, copies, weights), rank)
+    return _chosen(_checked(originals, copies, weights, settings), rank)
 
 
 def fit_nuisance(
@@ -50,6 +51,7 @@ def fit_nuisance(
     rank: int = 8,
     weights: PerPattern | None = None,
     chosen: NuisanceChoice | None = None,
+    settings: CandidatesSettings = DEFAULT.candidates,
 ) -> NuisanceVariant:
     r"""Variational EM for $x = \xi + b + z_1 + z_2\,\mathrm{slope} + z_3 (\xi - c) + B f + \text{noise}$.
 
@@ -68,7 +70,7 @@ def fit_nuisance(
         weights: of the pairs, as if they had occurred so often.
         chosen: what `choose_nuisance` has found already; else it is asked.
     """
-    data = _checked(originals, copies, weights)
+    data = _checked(originals, copies, weights, settings)
     check_count("rank", rank)
     chosen = chosen or _chosen(data, rank)
     steps = max(NUISANCE_EM_STEPS, min(MOST_STEPS, len(data) // PAIRS_PER_STEP))
@@ -92,6 +94,7 @@ class _Data:
     weights: Tensor
     unit: float
     rounding: float
+    settings: CandidatesSettings
 
     def __len__(self) -> int:
         return len(self.originals)
@@ -113,7 +116,8 @@ class _Data:
         pooled = squares.sum() / counts.sum().clamp_min(1e-300)
         if not bool(pooled > 0):  # a single original: how much its dimensions differ is all there is
             pooled = center.var(correction=0)
-        return ((squares + PSEUDO_PAIRS * pooled) / (counts + PSEUDO_PAIRS)).sqrt()
+        pseudo = self.settings.nuisance_pseudo_pairs
+        return ((squares + pseudo * pooled) / (counts + pseudo)).sqrt()
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,7 @@ class _Amounts:
         return self.covariance + self.means.unsqueeze(-1) * self.means.unsqueeze(-2)
 
 
-def _checked(originals: Patterns, copies: Queries, weights: PerPattern | None) -> _Data:
+def _checked(originals: Patterns, copies: Queries, weights: PerPattern | None, settings: CandidatesSettings) -> _Data:
     if originals.ndim != 2 or originals.shape != copies.shape or 0 in originals.shape:
         raise ShapeError(
             "`originals` and `copies` must have the same shape (m, d), a row for each pair; "
@@ -182,7 +186,9 @@ def _checked(originals: Patterns, copies: Queries, weights: PerPattern | None) -
     residuals = (copies - originals)[kept].nan_to_num()
     unit = float(residuals.abs().max()) or float(originals.nan_to_num().abs().max()) or 1.0
     largest = max(float(given.nan_to_num().abs().max()) for given in (originals, copies)) / unit
-    return _Data(originals[kept] / unit, copies[kept] / unit, weights[kept], unit, epsilon * max(largest, 1.0))
+    return _Data(
+        originals[kept] / unit, copies[kept] / unit, weights[kept], unit, epsilon * max(largest, 1.0), settings
+    )
 
 
 def _estimate(data: _Data, rank: int, gain: bool, steps: int = NUISANCE_EM_STEPS) -> _Estimate:
@@ -191,7 +197,8 @@ def _estimate(data: _Data, rank: int, gain: bool, steps: int = NUISANCE_EM_STEPS
     observed = (~residuals.isnan()).to(residuals)
     residuals = residuals.nan_to_num()
     shifts = (data.originals - data.center()).nan_to_num() * observed * float(gain)
-    given = _Given(residuals, observed, shifts, data.weights, data.rounding**2)
+    pseudo_pairs = data.settings.nuisance_pseudo_pairs
+    given = _Given(residuals, observed, shifts, data.weights, data.rounding**2, pseudo_pairs)
     estimate = given.start(max(0, min(rank, len(data) - 2, residuals.shape[1])))
     for _ in range(steps):
         estimate = given.step(estimate)
@@ -224,6 +231,7 @@ class _Given:
         shifts: originals less their mean: where a gain leads, (m, d).
         weights: (m,).
         least_noise: variance.
+        pseudo_pairs: as `nuisance_pseudo_pairs` of the settings.
     """
 
     residuals: Tensor
@@ -231,6 +239,7 @@ class _Given:
     shifts: Tensor
     weights: Tensor
     least_noise: float
+    pseudo_pairs: float
 
     @cached_property
     def complete(self) -> bool:
@@ -263,7 +272,7 @@ class _Given:
         free = principal_directions(centered / scale, rank) * scale.unsqueeze(-1) / total.sqrt()
         variance = self._variance(bias)
         left = (centered.square().sum(0) / total - free.square().sum(-1)).clamp_min(0)
-        noise = (total * left + PSEUDO_PAIRS * left.mean()) / (total + PSEUDO_PAIRS)
+        noise = (total * left + self.pseudo_pairs * left.mean()) / (total + self.pseudo_pairs)
         noise = noise.clamp_min(max(1e-4 * variance, self.least_noise))
         reach = float(self.shifts.square().mean())
         variances = 0.1 * noise.new_tensor([variance, variance, variance / reach if reach > 0 else 1e-30])
@@ -322,7 +331,7 @@ class _Given:
 
         left = self._left(bias, free, amounts) + (doubt * gram).sum((1, 2))
         pooled = (left.sum() + dimensions * NOISE_SHARE * self._variance(bias)) / (counts.sum() + dimensions)
-        noise = (left + PSEUDO_PAIRS * pooled) / (counts + PSEUDO_PAIRS)
+        noise = (left + self.pseudo_pairs * pooled) / (counts + self.pseudo_pairs)
 
         # One pair's worth of trust that offset, slope and gain are what noise alone would make them.
         total = self.weights.sum()
@@ -375,7 +384,7 @@ def _chosen(data: _Data, rank: int) -> NuisanceChoice:
         return NuisanceChoice(gain=False, inflation=1.0)
     label = torch.randperm(distinct, generator=torch.Generator().manual_seed(0)).to(label)[label]
     row = torch.empty_like(label[:distinct]).scatter_(0, label, torch.arange(len(label), device=label.device))
-    folds = min(NUISANCE_FOLDS, distinct)
+    folds, likelihood_share = min(NUISANCE_FOLDS, distinct), data.settings.nuisance_likelihood_share
     losses: dict[NuisanceChoice, list[Tensor]] = {}
     for fold in range(max(1, min(folds, FOLD_PAIRS // len(data)))):
         training = data.rows((label % folds != fold).nonzero().squeeze(-1))
@@ -390,7 +399,7 @@ def _chosen(data: _Data, rank: int) -> NuisanceChoice:
                 scores = variant.log_likelihood(candidates, data.copies[held_out])
                 own = scores.diagonal().unsqueeze(-1)
                 doubts = [((scores - own) / temperature).logsumexp(-1) for temperature in NUISANCE_TEMPERATURES]
-                loss = torch.stack(doubts, dim=-1) - LIKELIHOOD_WEIGHT * own / data.originals.shape[1]
+                loss = torch.stack(doubts, dim=-1) - likelihood_share * own / data.originals.shape[1]
                 losses.setdefault(choice, []).append(loss)
     return min(losses, key=lambda option: float(torch.cat(losses[option]).mean(0).min()))
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ahop._core.missing import midpoints, quantiles
 from ahop.fitting.corruption.missingness import Gaps
+from ahop.fitting.settings import MixtureSettings
 from ahop.variants.mixture import POPULATION
 
 
@@ -20,10 +21,11 @@ class PairedRows:
     originals: Tensor
     copies: Tensor
     weights: Tensor
+    settings: MixtureSettings
 
     @cached_property
     def gaps(self) -> Gaps:
-        return Gaps(self.originals, self.copies)
+        return Gaps(self.originals, self.copies, self.settings)
 
     @cached_property
     def population(self) -> Tensor:
@@ -36,4 +38,4 @@ class PairedRows:
         originals, copies = self.originals[:count], self.copies[:count]
         shared = int((originals == originals).logical_and_(copies == copies).sum())
         every = max(1, -(-shared // entries))
-        return PairedRows(originals[:, ::every], copies[:, ::every], self.weights[:count])
+        return PairedRows(originals[:, ::every], copies[:, ::every], self.weights[:count], self.settings)

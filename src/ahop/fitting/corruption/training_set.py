@@ -9,12 +9,11 @@ from ahop.fitting.corruption.additive import Counts, count_pairs
 from ahop.fitting.corruption.alignment import Alignment, fit_alignment
 from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 from ahop.fitting.corruption.nuisance import NuisanceChoice, choose_nuisance
+from ahop.fitting.settings import DEFAULT, Settings
 from ahop.transforms.base import Transform
 
 # From so many pairs on, a fit to a part of them is started from that to all.
 PAIRS_FOR_WARM_START = 100
-# Rows whose neighbors in a row differ by less than this share of what all its values differ by are curves.
-SMOOTH = 0.05
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,7 @@ class TrainingSet:
         is_trusted: the weights know already which pairs look wrong.
         is_aligned: whether what groups add and multiply is taken off.
         fitted: the mixture that has made the weights, if origins were inferred; else it is fitted to the pairs.
+        settings: of all that is learned from it.
     """
 
     patterns: Tensor
@@ -42,6 +42,7 @@ class TrainingSet:
     is_trusted: bool = False
     is_aligned: bool = True
     fitted: MixtureFit | None = field(default=None, repr=False)
+    settings: Settings = field(default=DEFAULT, repr=False)
     _transformed: dict[str, "TrainingSet"] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -56,7 +57,8 @@ class TrainingSet:
         if self.groups is None or not self.is_aligned:
             return None
         number = int(self.groups.max()) + 1
-        return fit_alignment(self.originals, self.recorded, self.weights, self.groups, number)
+        most_spreads = self.settings.groups.most_spreads
+        return fit_alignment(self.originals, self.recorded, self.weights, self.groups, number, most_spreads)
 
     @cached_property
     def copies(self) -> Tensor:
@@ -68,21 +70,22 @@ class TrainingSet:
 
     @cached_property
     def mixture(self) -> MixtureFit:
-        pairs = self.originals, self.copies, self.weights
         if self.fitted is not None:
             return self.fitted
+        pairs, settings = (self.originals, self.copies, self.weights), self.settings.mixture
         if self.whole is None:
-            return fit_mixture(*pairs)
+            return fit_mixture(*pairs, settings=settings)
         if len(self) < PAIRS_FOR_WARM_START:  # what is held out shows in a start from all, and few pairs take few steps
-            return fit_mixture(*pairs, form=self.whole.mixture.form)
-        return fit_mixture(*pairs, start=self.whole.mixture)
+            return fit_mixture(*pairs, form=self.whole.mixture.form, settings=settings)
+        return fit_mixture(*pairs, start=self.whole.mixture, settings=settings)
 
     @cached_property
     def nuisance(self) -> NuisanceChoice:
         """Settings of a nuisance, chosen once for all parts."""
         if self.whole is not None:
             return self.whole.nuisance
-        return choose_nuisance(self.originals, self.copies, weights=self.trusted)
+        settings = self.settings.candidates
+        return choose_nuisance(self.originals, self.copies, weights=self.trusted, settings=settings)
 
     @cached_property
     def trusted(self) -> Tensor:
@@ -92,7 +95,8 @@ class TrainingSet:
     @cached_property
     def counts(self) -> Counts:
         """Counts of pairs of values, from which all additive tables are made."""
-        return count_pairs(self.originals, self.copies, self.trusted, self.mixture.variant.shift)
+        bias = self.mixture.variant.shift
+        return count_pairs(self.originals, self.copies, self.trusted, bias, self.settings.mixture)
 
     @cached_property
     def missing(self) -> float:
@@ -107,12 +111,13 @@ class TrainingSet:
         rows = self.patterns.double()
         steps = rows.diff(dim=-1).square().mean(-1)
         spread = 2 * (rows - rows.mean(-1, keepdim=True)).square().mean(-1)
-        return float((steps / spread.clamp_min(1e-300)).median()) < SMOOTH
+        return float((steps / spread.clamp_min(1e-300)).median()) < self.settings.candidates.curve_step_share
 
     def part(self, rows: Tensor) -> "TrainingSet":
         groups = None if self.groups is None else self.groups[rows]
         chosen = self.origins[rows], self.recorded[rows], self.weights[rows]
-        return TrainingSet(self.patterns, *chosen, groups, self, self.is_trusted, self.is_aligned)
+        flags = self.is_trusted, self.is_aligned
+        return TrainingSet(self.patterns, *chosen, groups, self, *flags, settings=self.settings)
 
     def transformed(self, transform: Transform) -> "TrainingSet":
         """Transform both sides of the pairs."""
@@ -120,12 +125,13 @@ class TrainingSet:
         if name not in self._transformed:
             rows = transform(self.patterns), self.origins, transform(self.copies), self.trusted
             whole = None if self.whole is None else self.whole.transformed(transform)
-            self._transformed[name] = TrainingSet(*rows, whole=whole, is_trusted=True)
+            self._transformed[name] = TrainingSet(*rows, whole=whole, is_trusted=True, settings=self.settings)
         return self._transformed[name]
 
     def weighted(self, weights: Tensor) -> "TrainingSet":
         """Reweight the pairs, aligned already, for another candidate, to which another form may fit."""
-        return TrainingSet(self.patterns, self.origins, self.copies, weights)
+        return TrainingSet(self.patterns, self.origins, self.copies, weights, settings=self.settings)
 
     def unaligned(self) -> "TrainingSet":
-        return TrainingSet(self.patterns, self.origins, self.recorded, self.weights, self.groups, is_aligned=False)
+        rows = self.patterns, self.origins, self.recorded, self.weights, self.groups
+        return TrainingSet(*rows, is_aligned=False, settings=self.settings)

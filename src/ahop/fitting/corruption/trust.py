@@ -9,12 +9,13 @@ from torch import Tensor
 
 from ahop._core.missingness import Missingness
 from ahop.fitting.corruption.missingness import Gaps
+from ahop.fitting.settings import MixtureSettings
 from ahop.variants.mixture import MixtureVariant
 
 # Others that a copy may belong to: as many as so much work allows, and at least so many.
 TRUST_WORK, WORK_AT_END, LEAST_OTHERS = 1 << 23, 1 << 25, 16
-# The share of wrong pairs is no less and no more, and found from here in so many steps.
-LEAST_WRONG, MOST_WRONG, START, TRUST_EM_STEPS = 1e-4, 0.5, 0.02, 20
+# The share of wrong pairs is no less, and found from here in so many steps.
+LEAST_WRONG, START, TRUST_EM_STEPS = 1e-4, 0.02, 20
 # By how much what entries say may be less than their sum.
 EVIDENCE_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0625)
 
@@ -35,6 +36,7 @@ class Doubts:
     copies: Tensor
     weights: Tensor
     gaps: Gaps
+    settings: MixtureSettings
 
     @cached_property
     def _kind(self) -> Tensor:
@@ -63,9 +65,10 @@ class Doubts:
         scores, chance = self._scores(variant, trust, self._others(WORK_AT_END if at_end else TRUST_WORK))
         own = torch.stack([(beta * scores).softmax(-1)[:, 0] for beta in EVIDENCE_WEIGHTS]).double()
         shares, wrong = self.weights / self.weights.sum().clamp_min(1e-9), torch.full_like(own[:, :1], START)
+        most = self.settings.most_wrong_share
         for _ in range(TRUST_EM_STEPS):
             either = torch.lerp(own, chance, wrong)
-            wrong = (wrong * (shares * chance / either).sum(-1, keepdim=True)).clamp(LEAST_WRONG, MOST_WRONG)
+            wrong = (wrong * (shares * chance / either).sum(-1, keepdim=True)).clamp(LEAST_WRONG, most)
         either = torch.lerp(own, chance, wrong)
         best = int((shares * either.log()).sum(-1).argmax())
         return 1 - wrong[best] * chance / either[best], float(wrong[best])

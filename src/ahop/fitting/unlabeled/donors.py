@@ -1,13 +1,16 @@
 """Known groups speak for the next one: each is left out in turn, and answered as a new one would be."""
 
 from dataclasses import dataclass
+from math import comb
 
 import torch
 from torch import Generator, Tensor
 
 from ahop.fitting.choosing.posterior import calibrated, closest_rivals
+from ahop.fitting.settings import PosteriorSettings
 from ahop.fitting.unlabeled.repeats import Repeats
 from ahop.memory.model import Model
+from ahop.memory.reference import Reference
 from ahop.separations.softmax import Softmax
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
@@ -15,6 +18,8 @@ from ahop.similarities.pooled import PooledSimilarity
 
 # The log that a group's offset is found from, and the rows that are answered; scores that are held at once.
 LOG, QUERIES_FOR_OFFSET, LEAST_ASKED, MOST_SCORES = 30, 100, 8, 2**26
+# A log repeats itself more than known groups do, if chance were so small; a repetition or two may be an accident.
+REPEATED_BY_CHANCE = 1e-3
 # Likely origins of a query that its offset is looked for among, and rounds of origins and offsets in turn.
 LIKELY, OFFSET_ROUNDS = 10, 6
 
@@ -43,7 +48,7 @@ class Check:
 
 
 @torch.no_grad()
-def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Check:
+def check(repeats: Repeats, model: Model, seed: int, settings: PosteriorSettings, finds_offset: bool) -> Check:
     """Answer each part of the rows from patterns that are made without it.
 
     Args:
@@ -63,7 +68,7 @@ def check(repeats: Repeats, model: Model, seed: int, finds_offset: bool) -> Chec
         part_of.append(torch.full((len(asked),), part))
     all_scores, all_origins, parts = torch.cat(scores), torch.cat(origins), torch.cat(part_of)
     weights = 1 / torch.bincount(parts)[parts].double()  # a group counts once, however long its log
-    beta, posterior = calibrated(closest_rivals([all_scores], all_origins), weights / weights.mean())
+    beta, posterior = calibrated(closest_rivals([all_scores], all_origins), weights / weights.mean(), settings)
     said, first = Softmax(beta, floor=posterior.floor)(all_scores).double().max(-1)
     right = (first == all_origins).double()
     return Check(
@@ -92,6 +97,30 @@ def offset_of(model: Model, patterns: Tensor, log: Tensor) -> float:
         total = share.unsqueeze(-1).expand_as(differences)[is_known][order].double().cumsum(0)
         offset = float(values[int(torch.searchsorted(total, total[-1:] / 2))])
     return offset
+
+
+def repetitions(reference: Reference | None, log: Tensor) -> int:
+    """Count the queries that repeat another one value by value; 0 if no more do than rows of known groups.
+
+    A device whose sensor is stuck tells of a place where it was, and fits there as well as any other: only that it says
+    the same again and again betrays it. Fine values never repeat by chance, coarse ones may, in as many rows as known
+    groups have.
+    """
+    names = [] if reference is None else reference.groups or []
+    if reference is None or not names:
+        return 0
+    rows = {name: [row for row, each in enumerate(names) if each == name] for name in names}
+    known = sum(_repeated(reference.queries[own]) for own in rows.values())
+    as_many = max(1, len(names) // len(rows))
+    some = log[:: -(-len(log) // as_many)]
+    count, rate = _repeated(some), (known + 1) / (len(names) + 1)
+    fewer = sum(comb(len(some), each) * rate**each * (1 - rate) ** (len(some) - each) for each in range(count))
+    return _repeated(log) if 1 - fewer < REPEATED_BY_CHANCE else 0
+
+
+def _repeated(rows: Tensor) -> int:
+    different = {tuple(row) for row in rows.nan_to_num(torch.inf).tolist()}
+    return len(rows) - len(different)
 
 
 def shifted(similarity: Similarity, offset: float, dimensions: int, dtype: torch.dtype) -> AlignedSimilarity:

@@ -7,12 +7,13 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from ahop.fitting.choosing.candidates import Candidate
+from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.posterior import behind
 from ahop.fitting.corruption.mixture import Form, MixtureFit
 from ahop.fitting.corruption.training_set import TrainingSet
+from ahop.fitting.settings import Settings
 from ahop.fitting.unlabeled.contrast import Halves, contrast, drawn_origins
-from ahop.fitting.unlabeled.heard import HEARD, learn_heard
+from ahop.fitting.unlabeled.heard import HEARD, MEMBERS, learn_heard
 from ahop.fitting.unlabeled.origins import DISTANCES, Inference, OriginProblem, SoftPairs, infer_origins
 from ahop.fitting.unlabeled.silence import silence_tells
 from ahop.similarities.base import Similarity
@@ -27,10 +28,6 @@ TRIED = (PLAIN, "manhattan", "debiased", MIXTURE)
 MOST_QUERIES_LEARNED = 2048
 # Fewer queries are judged in two halves, each by what was learned from the other; of more, one half is enough.
 MANY_QUERIES = 256
-# Standard errors that are more than chance.
-LEARNED_STD_ERRORS = 2.0
-# Pairs that probabilities are made of.
-SIMULATED_COPIES = 512
 # How the soft pairs that a similarity is learned from were found: by the mixture, or by a distance.
 SOURCES = INFERRED, BY_DISTANCE = "", ", by distance"
 # What a distance alone can teach: tables of any form. A mixture does better by itself.
@@ -94,6 +91,7 @@ def learn_unlabeled(
     labeled: Pairs | None,
     wanted: Sequence[Candidate],
     seed: int,
+    settings: Settings,
     told: Told = lambda text: None,
     may_hear: bool = False,
 ) -> Unlabeled:
@@ -108,43 +106,51 @@ def learn_unlabeled(
         queries = queries[
             torch.arange(MOST_QUERIES_LEARNED, device=queries.device) * len(queries) // MOST_QUERIES_LEARNED
         ]
-    hears = may_hear and silence_tells(patterns, queries)
+    is_radio = any(each.is_asked and each.name in MEMBERS for each in wanted)
+    hears = is_radio or (may_hear and silence_tells(patterns, queries, settings.unlabeled))
     metric = HEARD if hears else PLAIN
     sources = SOURCES if any(each.name in TAUGHT_BY_DISTANCE for each in wanted) else (INFERRED,)
     judged: dict[str, list[Tensor]] = {}
     for known, asked in halves_of(queries, seed):
-        problem = OriginProblem(patterns, known, labeled)
-        inference = infer_origins(patterns, known, labeled, told)
+        problem = OriginProblem(patterns, known, labeled, settings)
+        inference = infer_origins(patterns, known, labeled, told, settings)
         learned = _learned(wanted, {source: _taught(source, problem, inference) for source in sources})
         if hears:
-            learned[HEARD] = learn_heard(patterns, known)
+            learned[HEARD] = learn_heard(patterns, known, settings)
         halves = Halves(patterns, asked, known)
         for name, similarity in learned.items():
             told(f"judge {name}")
             judged.setdefault(name, []).append(_judge(similarity, halves, patterns, labeled))
     judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()}, metric)
-    chosen = _preferred(judgments, metric)
+    chosen = _preferred(judgments, metric, settings.unlabeled.clear_std_errors)
     told("fit to all queries")
-    problem = OriginProblem(patterns, queries, labeled)
+    problem = OriginProblem(patterns, queries, labeled, settings)
     inference = problem.settle(inference.mixture, unknown=inference.unknown)
     source = BY_DISTANCE if chosen in DISTANCES or chosen.endswith(BY_DISTANCE) else INFERRED
     training = _taught(source, problem, inference)
     if chosen == HEARD:
-        similarity = learn_heard(patterns, queries)
+        similarity = learn_heard(patterns, queries, settings)
     else:
         similarity = next(each for each in wanted if each.name == chosen.removesuffix(BY_DISTANCE)).learn(training)
     told("probabilities")
-    calibrating = _calibrating(chosen, similarity, inference, patterns, queries, seed)
+    count = settings.unlabeled.simulated_pairs
+    calibrating = _calibrating(chosen, similarity, inference, patterns, queries, count, seed)
     return Unlabeled(chosen, similarity, calibrating, training, judgments, inference.unknown, len(queries), metric)
 
 
 def _calibrating(
-    chosen: str, similarity: Similarity, inference: Inference, patterns: Tensor, queries: Tensor, seed: int
+    chosen: str,
+    similarity: Similarity,
+    inference: Inference,
+    patterns: Tensor,
+    queries: Tensor,
+    count: int,
+    seed: int,
 ) -> Pairs:
     """A mixture knows how to make copies; for all else, origins of the queries are drawn."""
     if chosen == MIXTURE or len(queries) < 2 or len(patterns) < 2 or patterns.shape[1] < 2:
-        return inference.mixture.variant.sample(patterns, SIMULATED_COPIES, seed)
-    asked = queries[torch.randint(len(queries), (SIMULATED_COPIES,), generator=torch.Generator().manual_seed(seed))]
+        return inference.mixture.variant.sample(patterns, count, seed)
+    asked = queries[torch.randint(len(queries), (count,), generator=torch.Generator().manual_seed(seed))]
     posterior = contrast(similarity, patterns, queries).posterior
     return Pairs(drawn_origins(similarity, posterior, patterns, asked, seed), asked)
 
@@ -170,7 +176,9 @@ def _taught(source: str, problem: OriginProblem, inference: Inference) -> Traini
 
 def _training(problem: OriginProblem, pairs: SoftPairs, mixture: MixtureFit) -> TrainingSet:
     copies, weights = problem.copies[pairs.queries], pairs.weights.to(problem.patterns)
-    return TrainingSet(problem.patterns, pairs.origins, copies, weights, is_trusted=True, fitted=mixture)
+    return TrainingSet(
+        problem.patterns, pairs.origins, copies, weights, is_trusted=True, fitted=mixture, settings=problem.settings
+    )
 
 
 def _learned(wanted: Sequence[Candidate], taught: dict[str, TrainingSet]) -> dict[str, Similarity]:
@@ -209,12 +217,12 @@ def errors_ahead(values: Tensor, others: Tensor | None) -> float:
     return mean / error if error > 0 else 0.0
 
 
-def _preferred(judgments: Sequence[Judgment], metric: str) -> str:
+def _preferred(judgments: Sequence[Judgment], metric: str, std_errors: float) -> str:
     """The best that clearly beats the plain metric; a mixture, which knows most, unless it is clearly worse."""
     if all(each.name != metric for each in judgments):
         return judgments[0].name
-    clear = [each.name for each in judgments if each.ahead > LEARNED_STD_ERRORS]
-    within_chance = [each.name for each in judgments if each.behind <= LEARNED_STD_ERRORS]
+    clear = [each.name for each in judgments if each.ahead > std_errors]
+    within_chance = [each.name for each in judgments if each.behind <= std_errors]
     if MIXTURE in clear and MIXTURE in within_chance:
         return MIXTURE
     return clear[0] if clear else metric

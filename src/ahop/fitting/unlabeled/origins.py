@@ -12,6 +12,7 @@ from ahop._core.blocks import blocks
 from ahop._core.missing import median_shift
 from ahop.fitting.corruption.em import STARTED
 from ahop.fitting.corruption.mixture import FORMS, Form, MixtureFit, fit_mixture
+from ahop.fitting.settings import DEFAULT, Settings
 from ahop.memory.model import Model
 from ahop.memory.paired import paired_scores
 from ahop.memory.scoring import nearest, rank
@@ -32,19 +33,14 @@ START_TEMPERATURES = (0.15, 0.5)
 # ones go on from the last fit, by so many steps.
 TRIAL_ROUNDS, ORIGIN_ROUNDS, ROUNDS_ANEW = 2, 20, 3
 ORIGIN_TRIAL_STEPS, STEPS_OF_EM, MORE_STEPS = 24, 50, STARTED + 12
-# Origins that are looked at for each query, those that are drawn to stand for all others, and what is too unlikely to
-# count.
-BEST, DRAWN_ORIGINS, LEAST_RESPONSIBILITY = 8, 8, 0.02
+# Origins that are looked at for each query, and those that are drawn to stand for all others.
+BEST, DRAWN_ORIGINS = 8, 8
 # Where more patterns are stored, origins are looked for among those that are near by distance, so many.
 SEARCHED_PATTERNS, NEAREST = 4096, 256
 # A shift that moved by less of the noise brings the same neighbors.
 MOVED = 0.25
 # Which start and which form is best is told by so many queries, or by so many of their entries if these are more.
 TRIAL_QUERIES, ORIGIN_TRIAL_ENTRIES = 256, 1 << 13
-# The share of queries that come from no stored pattern: where it starts, its prior in queries, and the most of it.
-UNKNOWN, UNKNOWN_PRIOR, KNOWN_PRIOR, MOST_UNKNOWN = 0.05, 1.0, 9.0, 0.8
-# By this share of the mean lead of the best over its rivals, a distance tells origins apart.
-LEAD = 0.5
 # Starts that go on.
 CLIMBED = 3
 # Scores that are held at a time.
@@ -104,7 +100,11 @@ class Inference:
 
 @torch.no_grad()
 def infer_origins(
-    patterns: Tensor, queries: Tensor, labeled: Pairs | None = None, told: Callable[[str], None] = lambda text: None
+    patterns: Tensor,
+    queries: Tensor,
+    labeled: Pairs | None = None,
+    told: Callable[[str], None] = lambda text: None,
+    settings: Settings = DEFAULT,
 ) -> Inference:
     """The most likely mixture of queries (b, d) whose origins are hidden, and the posterior of these.
 
@@ -116,11 +116,11 @@ def infer_origins(
         labeled: pairs whose origins are known, which count fully.
         told: hears what is being done.
     """
-    problem = OriginProblem(patterns, queries, labeled)
+    problem = OriginProblem(patterns, queries, labeled, settings)
     some, others = problem.halves(max(TRIAL_QUERIES, ORIGIN_TRIAL_ENTRIES // patterns.shape[1]))
 
     def worth(mixture: MixtureFit) -> float:
-        return float(others.log_odds(others.shortlist(mixture)).clamp_min(log(UNKNOWN)).mean())
+        return float(others.log_odds(others.shortlist(mixture)).clamp_min(log(settings.unlabeled.unknown_share)).mean())
 
     starts = []
     for name, base in DISTANCES.items():
@@ -140,8 +140,11 @@ def infer_origins(
 class OriginProblem:
     """Queries whose origins are hidden, and some whose are not."""
 
-    def __init__(self, patterns: Tensor, queries: Tensor, labeled: Pairs | None = None) -> None:
-        self.patterns, self.queries, self.labeled = patterns, queries, labeled
+    def __init__(
+        self, patterns: Tensor, queries: Tensor, labeled: Pairs | None = None, settings: Settings = DEFAULT
+    ) -> None:
+        self.patterns, self.queries, self.labeled, self.settings = patterns, queries, labeled, settings
+        self.asked = settings.unlabeled
         self.copies = queries if labeled is None else torch.cat([queries, labeled.queries])
         self.shift = median_shift(patterns, queries)
         self._near: Tensor | None = None
@@ -151,7 +154,8 @@ class OriginProblem:
         some = self.queries[:: max(1, len(self.queries) // count)]
         if len(some) < 4:
             return self, self
-        return OriginProblem(self.patterns, some[::2], self.labeled), OriginProblem(self.patterns, some[1::2])
+        learned = OriginProblem(self.patterns, some[::2], self.labeled, self.settings)
+        return learned, OriginProblem(self.patterns, some[1::2], None, self.settings)
 
     def climb(self, mixture: MixtureFit) -> MixtureFit:
         """From a first mixture to one that explains the queries as well as this start allows."""
@@ -160,10 +164,15 @@ class OriginProblem:
         return self.settle(mixture, TRIAL_ROUNDS, steps=ORIGIN_TRIAL_STEPS).mixture
 
     def settle(
-        self, mixture: MixtureFit, rounds: int = ORIGIN_ROUNDS, unknown: float = UNKNOWN, steps: int = STEPS_OF_EM
+        self,
+        mixture: MixtureFit,
+        rounds: int = ORIGIN_ROUNDS,
+        unknown: float | None = None,
+        steps: int = STEPS_OF_EM,
     ) -> Inference:
         """Rounds from this mixture on, until the odds of the queries rise no more."""
         self._follow(mixture)
+        unknown = self.asked.unknown_share if unknown is None else unknown
         found: Inference | None = None
         for number in range(rounds):
             listed = self.shortlist(mixture)
@@ -194,18 +203,19 @@ class OriginProblem:
             best = paired_scores(similarity, self.patterns, near, self.queries).double().topk(count, dim=-1)
             ids, scores = near.gather(-1, best.indices), best.values
         lead = (scores[:, :1] - scores[:, 1:]).mean() if count > 1 else 1.0
-        scores = scores / max(float(LEAD * lead), 1e-30)
+        scores = scores / max(float(self.asked.lead_share * lead), 1e-30)
         return Shortlist(ids, scores, scores.softmax(-1), (scores - scores[:, :1]).logsumexp(-1))
 
     def shortlist(self, mixture: MixtureFit) -> Shortlist:
-        variant, near = mixture.variant, self._neighbors()
+        variant, near, least = mixture.variant, self._neighbors(), self.asked.least_responsible_share
         found = []
         for part in blocks(len(self.queries), 32 * (len(self.patterns) if near is None else NEAREST), SCORE_BYTES):
             asked = self.queries[part]
             if near is None:
-                found.append(_shortlist(variant.evidence(self.patterns, asked), None))
+                found.append(_shortlist(variant.evidence(self.patterns, asked), None, least))
             else:
-                found.append(_shortlist(variant.paired_evidence(self.patterns, near[part], asked), near[part]))
+                scores = variant.paired_evidence(self.patterns, near[part], asked)
+                found.append(_shortlist(scores, near[part], least))
         return Shortlist(*(torch.cat(column) for column in zip(*found, strict=True)))
 
     def log_odds(self, listed: Shortlist) -> Tensor:
@@ -223,17 +233,20 @@ class OriginProblem:
 
     def maximize(self, pairs: SoftPairs, form: Form, steps: int = STEPS_OF_EM) -> MixtureFit:
         """The most likely mixture of this form."""
-        return fit_mixture(*self._rows(pairs), form=form, is_trusted=True, steps=steps)
+        return self._fitted(pairs, steps, form=form)
 
     def improve(self, pairs: SoftPairs, mixture: MixtureFit) -> MixtureFit:
         """Some steps from this mixture to the most likely one."""
-        return fit_mixture(*self._rows(pairs), start=mixture, is_trusted=True, steps=MORE_STEPS)
+        return self._fitted(pairs, MORE_STEPS, start=mixture)
 
-    def _rows(self, pairs: SoftPairs) -> tuple[Tensor, Tensor, Tensor]:
-        return self.patterns[pairs.origins], self.copies[pairs.queries], pairs.weights
+    def _fitted(
+        self, pairs: SoftPairs, steps: int, form: Form | None = None, start: MixtureFit | None = None
+    ) -> MixtureFit:
+        rows = self.patterns[pairs.origins], self.copies[pairs.queries], pairs.weights
+        return fit_mixture(*rows, form, start, is_trusted=True, steps=steps, settings=self.settings.mixture)
 
     def _pairs(self, ids: Tensor, shares: Tensor) -> SoftPairs:
-        kept = shares > LEAST_RESPONSIBILITY
+        kept = shares > self.asked.least_responsible_share
         kept[:, 0] = True  # of a query that says little, the best says most
         queries, column = kept.nonzero(as_tuple=True)
         found = SoftPairs(ids[queries, column], queries, shares[queries, column])
@@ -258,8 +271,9 @@ class OriginProblem:
 
     def _unknown(self, odds: Tensor, unknown: float) -> float:
         chances = torch.sigmoid(log(unknown) - log(1 - unknown) - odds)
-        share = (float(chances.sum()) + UNKNOWN_PRIOR) / (len(odds) + UNKNOWN_PRIOR + KNOWN_PRIOR)
-        return min(share, MOST_UNKNOWN)
+        before = self.asked.unknown_queries, self.asked.known_queries
+        share = (float(chances.sum()) + before[0]) / (len(odds) + before[0] + before[1])
+        return min(share, self.asked.most_unknown_share)
 
     def _with_labels(self, pairs: SoftPairs, labeled: Pairs) -> SoftPairs:
         numbers = torch.arange(len(labeled), device=pairs.queries.device) + len(self.queries)
@@ -270,7 +284,7 @@ class OriginProblem:
         )
 
 
-def _shortlist(scores: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _shortlist(scores: Tensor, ids: Tensor | None, least: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Shortlist of scores (b, n), those of these patterns, the parts of a `Shortlist`.
 
     The best that are likely enough stand for themselves. Others together may be likely too, and fit worse: if nobody
@@ -282,7 +296,7 @@ def _shortlist(scores: Tensor, ids: Tensor | None) -> tuple[Tensor, Tensor, Tens
     log_mass = (scores - best.values[:, :1]).logsumexp(-1)
     shares = (scores - best.values[:, :1] - log_mass.unsqueeze(-1)).exp()
     of_best = shares.gather(-1, best.indices)
-    alone = of_best > LEAST_RESPONSIBILITY
+    alone = of_best > least
     alone[:, 0] = True
     rest = shares.masked_fill(torch.zeros_like(shares, dtype=torch.bool).scatter(-1, best.indices, alone), 0).cumsum(-1)
     left = rest[:, -1:]

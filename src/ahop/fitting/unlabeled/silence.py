@@ -4,13 +4,16 @@ import torch
 from torch import Generator, Tensor
 
 from ahop.fitting.choosing.posterior import behind
+from ahop.fitting.settings import DEFAULT, UnlabeledSettings
 
-# Queries that are asked, how often chance is drawn, and standard errors that are more than chance.
-QUERIES_FOR_GAPS, DRAWS, GAP_STD_ERRORS = 256, 8, 3.0
+# Queries that are asked, and how often chance is drawn: more take longer.
+QUERIES_FOR_GAPS, DRAWS = 256, 8
 
 
 @torch.no_grad()
-def silence_tells(patterns: Tensor, queries: Tensor, seed: int = 0) -> bool:
+def silence_tells(
+    patterns: Tensor, queries: Tensor, settings: UnlabeledSettings = DEFAULT.unlabeled, seed: int = 0
+) -> bool:
     r"""True if queries have gaps where stored patterns have theirs.
 
     Each query is compared with the pattern that was observed in the most similar dimensions, by
@@ -24,7 +27,7 @@ def silence_tells(patterns: Tensor, queries: Tensor, seed: int = 0) -> bool:
     found = _overlap(stored, asked)
     by_chance = torch.stack([_overlap(stored, asked.gather(0, order)) for order in orders]).mean(0)
     mean, error = behind(found, by_chance, torch.ones_like(found))
-    return mean > GAP_STD_ERRORS * error
+    return mean > settings.gap_std_errors * error
 
 
 def _overlap(stored: Tensor, asked: Tensor) -> Tensor:

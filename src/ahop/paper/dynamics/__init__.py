@@ -1,11 +1,9 @@
 """Dynamics: rules that move a state until it rests."""
 
 from ahop.paper.dynamics.base import Dynamics
-from ahop.paper.dynamics.debiased import DebiasedReadout
 from ahop.paper.dynamics.descent import GradientDescent
 from ahop.paper.dynamics.flips import FlipDynamics
-from ahop.paper.dynamics.ranked import RankedReadout
-from ahop.paper.dynamics.readout import Readout
+from ahop.paper.dynamics.readout import DebiasedReadout, RankedReadout, Readout
 from ahop.paper.dynamics.sign import SignDynamics
 from ahop.paper.dynamics.trajectory import Trajectory, iterate
 

@@ -1,16 +1,14 @@
 """More patterns than one machine holds, and more queries than one answers: shards, replicas, jobs."""
 
 from ahop.scale.cluster.batch import Matched, recall_dataset
-from ahop.scale.cluster.client import HttpClient
 from ahop.scale.cluster.cluster import Cluster, Status, connect
 from ahop.scale.cluster.local import LocalCluster
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.router import Timeouts
+from ahop.scale.cluster.spec import ShardOptions
 from ahop.scale.cluster.view import ShardedRecaller
 
 __all__ = [
     "Cluster",
-    "HttpClient",
     "LocalCluster",
     "Matched",
     "ShardOptions",

@@ -1,19 +1,58 @@
 """Shards as Ray actors: start, restart, placement and shutdown."""
 
+import os
+import socket
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 from typing import Any, final
 
 from ahop._core import optional
 from ahop.errors import AhopError, UnavailableError
-from ahop.scale.cluster.options import ShardOptions
-from ahop.scale.cluster.replicas import ReplicaSet
-from ahop.scale.cluster.router import Router, Timeouts
-from ahop.scale.cluster.shard_actor import ShardActor
-from ahop.scale.cluster.spec import ShardSpec, shard_specs
+from ahop.scale.cluster.messages import Message, ShardResult
+from ahop.scale.cluster.router import ReplicaSet, Router, Timeouts
+from ahop.scale.cluster.shard import Shard
+from ahop.scale.cluster.spec import ShardOptions, ShardSpec, shard_specs
 from ahop.scale.cluster.view import View
 from ahop.scale.stores.store import Store
+
+
+@final
+class ShardActor:
+    """Holds a shard, and builds it again from its spec wherever it is started anew.
+
+    Ray gives up for good on an actor whose start fails. A disk or a network may fail for a moment only, so here it is
+    the answer that fails, and the next call tries again.
+    """
+
+    def __init__(self, spec: ShardSpec, options: ShardOptions) -> None:
+        self._share, self._options = spec, options
+        self._shard: Shard | None = None
+        self._failure: Exception | None = None
+        self._load()
+
+    def search(self, message: Message, k: int, where: str | None) -> ShardResult:
+        return self._ready().search(message, k, where)
+
+    def describe(self) -> dict[str, object]:
+        """Describe process and machine, once the shard is there."""
+        shard = self._ready()
+        return {"rows": len(shard), "process": os.getpid(), "machine": socket.gethostname()}
+
+    def _ready(self) -> Shard:
+        if self._shard is None:
+            self._load()
+        if self._shard is None:
+            raise UnavailableError(f"{self._share} cannot be read: {self._failure} Ask again.") from self._failure
+        return self._shard
+
+    def _load(self) -> None:
+        try:
+            self._shard, self._failure = Shard(self._share, self._options), None
+        except Exception as error:  # whatever it is, it is raised at the next call
+            self._failure = error
+
 
 # For a word about each shard, in seconds.
 WORD = 5.0
@@ -40,6 +79,9 @@ class Generation:
         except BaseException:
             self._kill()
             raise
+
+    def answers(self, messages: Iterator[Message], k: int, where: str | None) -> Iterator[list[ShardResult]]:
+        return self.router.answers(messages, k, where)
 
     def hold(self) -> bool:
         """Do not end before `let_go`; false if it is over."""

@@ -1,5 +1,6 @@
 """Batch jobs over large query tables, which can be killed and resumed."""
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, suppress
@@ -14,16 +15,49 @@ from tqdm.auto import tqdm
 from ahop._core import optional
 from ahop._core.checks import check_count
 from ahop._core.files import replacing
-from ahop.errors import InvalidValueError, UnavailableError
+from ahop._core.json import parse_json
+from ahop.errors import FileFormatError, InvalidValueError, UnavailableError
 from ahop.memory.recall import Recall
-from ahop.scale.cluster.job_file import FORMAT, JOB, begin_job, read_job
 from ahop.scale.cluster.local import LocalCluster
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.query_table import Block, QueryTable
-from ahop.scale.cluster.spec import as_store
+from ahop.scale.cluster.spec import ShardOptions, as_store
 from ahop.scale.cluster.view import ShardedRecaller
 from ahop.scale.stores.location import Address
 from ahop.scale.stores.store import Store
+
+FORMAT = 1
+# Readers of folders of Parquet pass over names that begin so.
+JOB = "_job.json"
+
+
+def read_job(path: Path) -> dict[str, Any] | None:
+    """The job that this file describes; None if there is none."""
+    if not path.exists():
+        return None
+    try:
+        job: dict[str, Any] = parse_json(path.read_text())
+        written, job["version"], job["queries_version"] = job["format"], int(job["version"]), job["queries_version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FileFormatError(f"`{path}` does not describe a job: {error}. Begin in another folder.") from error
+    if written != FORMAT:
+        raise FileFormatError(f"`{path}` has format {written!r}; this release reads format {FORMAT}. Update ahop.")
+    return job
+
+
+def begin_job(path: Path, begun: dict[str, Any] | None, job: dict[str, Any]) -> None:
+    """Write the job down, or see that it is the one that was begun."""
+    if begun is not None:
+        differs = sorted(name for name in job if job[name] != begun.get(name))
+        if differs:
+            raise InvalidValueError(
+                f"`out` holds another job, which differs in {', '.join(differs)}: "
+                f"{ {name: begun.get(name) for name in differs} }; got { {name: job[name] for name in differs} }. "
+                "Choose another folder, or the same arguments."
+            )
+        return
+    with replacing(path) as beside:
+        beside.write_text(json.dumps(job, indent=1) + "\n")
+
 
 # How often a block is asked for where shards do not answer; each trial waits as long as the cluster is patient.
 TRIALS = 10

@@ -2,29 +2,25 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from threading import Lock
 from typing import Any, final
 
-from torch import Tensor
 from typing_extensions import override
 
 from ahop._core import optional
 from ahop._core.checks import check_count, check_positive
-from ahop._core.typing import Queries
 from ahop.errors import UnsupportedError
-from ahop.memory.recall import Recall
 from ahop.scale.cluster.actors import Generation
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.ray_access import listen_on_this_machine, refuse_open_ray
 from ahop.scale.cluster.router import Timeouts
-from ahop.scale.cluster.spec import as_store
+from ahop.scale.cluster.spec import ShardOptions, as_store
 from ahop.scale.cluster.view import ShardedRecaller, View
 from ahop.scale.stores.location import Address
-from ahop.scale.stores.store import Store, open_store
+from ahop.scale.stores.store import Store
 
 
 @dataclass(frozen=True)
@@ -61,37 +57,18 @@ class Cluster(ShardedRecaller):
         timeouts: Timeouts,
         owns_ray: bool,
     ) -> None:
-        self._options, self._timeouts, self._location, self._owns_ray = options, timeouts, store.location, owns_ray
+        self._options, self._timeouts, self._owns_ray = options, timeouts, owns_ray
         self._shards, self._replicas = check_count("shards", shards), check_count("replicas", replicas)
         self._cpus = check_positive("cpus", cpus)
         self._turn, self._is_closed = Lock(), False
         self._generation = self._started(store)
 
-    def __len__(self) -> int:
-        return self._generation.view.rows
-
     @property
     @override
-    def address(self) -> str:
-        return self._location.address
-
-    @property
-    @override
-    def version(self) -> int:
-        return self._generation.view.version
-
-    @override
-    def _view(self) -> View:
+    def view(self) -> View:
         return self._generation.view
 
     @override
-    def _recalled(
-        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
-    ) -> Recall[Tensor]:
-        # One version answers a call, whatever happens meanwhile.
-        with self.held() as generation:
-            return generation.view.recalled(generation.router.answers, queries, k, where, groups)
-
     def refresh(self) -> int:
         """Move to the newest version of the store, and answer with its number.
 
@@ -99,7 +76,7 @@ class Cluster(ShardedRecaller):
         shards are started anew only where some do not answer.
         """
         with self._turn:
-            store = open_store(self._location.address, storage_options=self._location.options)
+            store = self.newest()
             if store.version != self.version or not self.status().is_whole:
                 old, self._generation = self._generation, self._started(store)
                 old.end()
@@ -120,9 +97,9 @@ class Cluster(ShardedRecaller):
         if self._owns_ray:
             optional.ray().shutdown()
 
+    @override
     @contextmanager
     def held(self) -> Iterator[Generation]:
-        """The shards of this moment, which stay while they are held."""
         generation = self._generation
         while not generation.hold():
             if self._is_closed:

@@ -1,21 +1,19 @@
 """A cluster in one process, with threads instead of Ray."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import final
 
-from torch import Tensor
 from typing_extensions import override
 
 from ahop._core.checks import check_count
-from ahop._core.typing import Queries
-from ahop.memory.recall import Recall
 from ahop.scale.cluster.messages import Message, ShardResult
-from ahop.scale.cluster.options import ShardOptions
 from ahop.scale.cluster.shard import Shard
-from ahop.scale.cluster.spec import as_store, shard_specs
-from ahop.scale.cluster.view import ShardedRecaller, View
+from ahop.scale.cluster.spec import ShardOptions, as_store, shard_specs
+from ahop.scale.cluster.view import ShardedRecaller, Shards, View
 from ahop.scale.stores.location import Address
 from ahop.scale.stores.store import Store
 
@@ -38,42 +36,48 @@ class LocalCluster(ShardedRecaller):
         threads: int = 1,
         options: ShardOptions | None = None,
     ) -> None:
-        opened, chosen = as_store(store), options or ShardOptions()
-        specs = shard_specs(opened, shards)
-        self.view = View(opened, len(specs), chosen.candidates)
+        self._count, self._options = shards, options or ShardOptions()
         self._pool = ThreadPoolExecutor(check_count("threads", threads))
-        self.shards = list(self._pool.map(lambda spec: Shard(spec, chosen), specs))
-
-    def __len__(self) -> int:
-        return self.view.rows
+        self._shards = self._read(as_store(store))
 
     @property
     @override
-    def address(self) -> str:
-        return self.view.address
-
-    @property
-    @override
-    def version(self) -> int:
-        return self.view.version
+    def view(self) -> View:
+        return self._shards.view
 
     @override
-    def _view(self) -> View:
-        return self.view
+    @contextmanager
+    def held(self) -> Iterator[Shards]:
+        yield self._shards
 
     @override
-    def _recalled(
-        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
-    ) -> Recall[Tensor]:
-        return self.view.recalled(self._answers, queries, k, where, groups)
+    def refresh(self) -> int:
+        store = self.newest()
+        if store.version != self.version:
+            self._shards = self._read(store)
+        return self.version
 
     @override
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _answers(self, messages: Iterator[Message], k: int, where: str | None) -> Iterator[list[ShardResult]]:
+    def _read(self, store: Store) -> "_Threads":
+        specs = shard_specs(store, self._count)
+        shards = list(self._pool.map(lambda spec: Shard(spec, self._options), specs))
+        return _Threads(View(store, len(specs), self._options.candidates), shards, self._pool)
+
+
+@dataclass(frozen=True)
+class _Threads:
+    """Shards of one version, and the threads that ask them."""
+
+    view: View
+    shards: list[Shard]
+    pool: ThreadPoolExecutor
+
+    def answers(self, messages: Iterator[Message], k: int, where: str | None) -> Iterator[list[ShardResult]]:
         for message in messages:
-            yield list(self._pool.map(partial(_search, message=message, k=k, where=where), self.shards))
+            yield list(self.pool.map(partial(_search, message=message, k=k, where=where), self.shards))
 
 
 def _search(shard: Shard, message: Message, k: int, where: str | None) -> ShardResult:

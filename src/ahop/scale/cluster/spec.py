@@ -1,4 +1,4 @@
-"""Assignment of the rows of a store to shards."""
+"""Shards in words: how they search, and which rows of a store each of them has."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,13 +7,42 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from ahop._core.checks import check_count
+from ahop._core.checks import check_count, check_positive, check_rate
 from ahop.errors import ShapeError
 from ahop.scale.stores.integrity import verify_fragments
 from ahop.scale.stores.location import Address, Location
 from ahop.scale.stores.recovery import open_table
-from ahop.scale.stores.rows import PATTERN, Rows, batches_of
 from ahop.scale.stores.store import BATCH_BYTES, Store, open_store
+from ahop.scale.stores.table_rows import PATTERN, Rows, batches_of
+
+
+@dataclass(frozen=True)
+class ShardOptions:
+    """Settings of the search in a shard.
+
+    Attributes:
+        candidates: how many are reranked for each query.
+        tolerance: of the lifting.
+        target: of the calibration, where a shard has more than a million rows.
+        gaps: queries may have gaps, which distances must be lifted for.
+        cache: a folder on each machine for the files of indexes. If None, one in the folder of the store; and no files
+            where that is in none.
+    """
+
+    candidates: int = 100
+    tolerance: float = 0.05
+    target: float = 0.99
+    gaps: bool = True
+    cache: str | None = None
+
+    def __post_init__(self) -> None:
+        check_count("candidates", self.candidates)
+        check_positive("tolerance", self.tolerance)
+        check_rate("target", self.target)
+
+    def key(self) -> tuple[object, ...]:
+        """Key that tells one index from another."""
+        return self.candidates, self.tolerance, self.target, self.gaps
 
 
 @dataclass(frozen=True)

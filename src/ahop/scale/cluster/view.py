@@ -2,8 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -16,9 +17,10 @@ from ahop._core.typing import Queries
 from ahop.memory.recall import Recall, joined
 from ahop.memory.recaller import BaseRecaller
 from ahop.scale.cluster.messages import Message, ShardResult, depth_for, merge, message_blocks
-from ahop.scale.stores.filters import as_filter
+from ahop.scale.stores.filters import as_filter, kind_of
 from ahop.scale.stores.recovery import open_table
-from ahop.scale.stores.store import Store
+from ahop.scale.stores.store import Store, open_store
+from ahop.scale.stores.table_rows import PATTERN
 
 # For each block of queries in its turn the answers of all shards, to so many rows each and under a filter.
 Ask = Callable[[Iterator[Message], int, str | None], Iterator[list[ShardResult]]]
@@ -34,7 +36,7 @@ class View:
     """
 
     def __init__(self, store: Store, shards: int, candidates: int) -> None:
-        self.address = store.location.address
+        self.location = store.location
         self.version, self.rows, self.shards, self.candidates = store.version, len(store), shards, candidates
         self.model, self.dimensions, self.columns = store.model(), store.dimensions, store.columns
         similarities = (self.model.similarity, *self.model.groups.values())
@@ -46,18 +48,29 @@ class View:
         """Checked here, once: shards get words that are right."""
         return None if where is None else as_filter(where, self._schema)
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Columns that a filter may name, and the kinds of their values."""
+        return {name: kind_of(self._schema.field(name).type) for name in self._schema.names if name != PATTERN}
+
+    def count(self, words: str | None) -> int:
+        """The number of rows that pass a filter."""
+        if words is None:
+            return self.rows
+        return int(open_table(self.location, self.version).count_rows(filter=words))
+
     @torch.no_grad()
     def recalled(
         self,
         ask: Ask,
         queries: Queries,
         k: int,
-        where: Mapping[str, object] | None,
+        words: str | None,
         groups: Sequence[object] | None,
     ) -> Recall[Tensor]:
-        """Merge the answers of all shards to queries that were checked."""
+        """Merge the answers of all shards to queries that were checked, among the rows that pass a filter."""
         names, k = None if groups is None else as_group_names(groups, len(queries)), min(k, self.rows)
-        depth, words = depth_for(self.model, k, self.candidates), self.filter(where)
+        depth = depth_for(self.model, k, self.candidates)
         cuts = message_blocks(len(queries), self.dimensions, depth, self.shards)
         messages = [
             Message(np.ascontiguousarray(queries[rows].numpy()), None if names is None else names[rows])
@@ -87,32 +100,64 @@ class View:
         return Recall(posterior.long(), posterior, patterns, unknown, is_checked=self.model.is_checked)
 
 
+class Shards(Protocol):
+    """The shards of one version of a store."""
+
+    @property
+    def view(self) -> View: ...
+
+    def answers(self, messages: Iterator[Message], k: int, where: str | None) -> Iterator[list[ShardResult]]: ...
+
+
 class ShardedRecaller(BaseRecaller[Mapping[str, object]]):
     """Answers as a memory does, from shards; patterns are named by their ids in the store."""
 
     @property
     @abstractmethod
-    def address(self) -> str:
-        """Address of the store."""
+    def view(self) -> View:
+        """The version that is answered from."""
+
+    @abstractmethod
+    def held(self) -> AbstractContextManager[Shards]:
+        """The shards of this moment, which stay while they are held."""
+
+    @abstractmethod
+    def refresh(self) -> int:
+        """Move to the newest version of the store; returns its number."""
+
+    def newest(self) -> Store:
+        """The store in its newest version, whoever wrote it."""
+        return open_store(self.address, storage_options=self.view.location.options)
+
+    def __len__(self) -> int:
+        return self.view.rows
 
     @property
-    @abstractmethod
+    def address(self) -> str:
+        """Address of the store."""
+        return self.view.location.address
+
+    @property
     def version(self) -> int:
         """Version of the store that is answered from."""
-
-    @abstractmethod
-    def _view(self) -> View:
-        """The version that is answered from."""
+        return self.view.version
 
     @property
     @override
     def columns(self) -> tuple[str, ...] | None:
-        return self._view().columns
+        return self.view.columns
 
     @property
     @override
     def dimensions(self) -> int:
-        return self._view().dimensions
+        return self.view.dimensions
+
+    @override
+    def _recalled(
+        self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
+    ) -> Recall[Tensor]:
+        with self.held() as shards:  # one version answers a call, whatever happens meanwhile
+            return shards.view.recalled(shards.answers, queries, k, shards.view.filter(where), groups)
 
     @abstractmethod
     def close(self) -> None:

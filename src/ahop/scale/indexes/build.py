@@ -14,9 +14,9 @@ from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, UnsupportedError
 from ahop.fitting.pairs import GivenPairs, PairSource
 from ahop.memory.memory import AssociativeMemory
-from ahop.scale.indexes.candidates import lift_for_candidates
 from ahop.scale.indexes.engines.exact import ExactEngine
 from ahop.scale.indexes.engines.faiss import FaissEngine, Kind
+from ahop.scale.indexes.lifted_candidates import lift_for_candidates
 from ahop.scale.indexes.mips import Geometry
 from ahop.scale.indexes.reranking import Index, lifted
 from ahop.scale.liftings.base import Lifting

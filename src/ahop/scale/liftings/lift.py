@@ -15,14 +15,10 @@ from ahop._core.typing import Array, Patterns, Queries
 from ahop.errors import UnsupportedError
 from ahop.memory.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.scale.liftings.base import Lifting, refuse_gaps
-from ahop.scale.liftings.cosine import CosineLifting
-from ahop.scale.liftings.dot import DotLifting
 from ahop.scale.liftings.factored import factor
-from ahop.scale.liftings.moved import MovedLifting
-from ahop.scale.liftings.nuisance import NuisanceLifting
-from ahop.scale.liftings.quadratic import QuadraticLifting
-from ahop.scale.liftings.sum import SumLifting
-from ahop.scale.liftings.transformed import TransformedLifting
+from ahop.scale.liftings.gaussian import NuisanceLifting
+from ahop.scale.liftings.products import CosineLifting, DotLifting, QuadraticLifting
+from ahop.scale.liftings.wrapping import MovedLifting, SumLifting, TransformedLifting
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import DecomposableSimilarity, Similarity

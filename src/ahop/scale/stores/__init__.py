@@ -2,9 +2,9 @@
 
 from ahop.scale.stores.create import create_store
 from ahop.scale.stores.repair import Health, examine_store, repair_store
-from ahop.scale.stores.rows import Rows
 from ahop.scale.stores.store import Store, Version, open_store
 from ahop.scale.stores.stored_index import StoredIndex
+from ahop.scale.stores.table_rows import Rows
 
 __all__ = [
     "Health",

@@ -15,7 +15,7 @@ from ahop.memory.model import Model
 from ahop.scale.stores.integrity import compact_lists, verify_version
 from ahop.scale.stores.models import describe_model, remove_models, words_of
 from ahop.scale.stores.numbers import check_numbers_left, remove_marks
-from ahop.scale.stores.rows import ID, ids_of, positions_of, some_of, table_of, table_read
+from ahop.scale.stores.table_rows import ID, ids_of, positions_of, some_of, table_of, table_read
 from ahop.scale.stores.writer import Writer
 from ahop.scale.stores.written import check_written
 

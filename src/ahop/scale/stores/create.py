@@ -20,8 +20,8 @@ from ahop.memory.model import Model
 from ahop.scale.stores.location import Address, Location
 from ahop.scale.stores.models import as_model, describe_model
 from ahop.scale.stores.names import describe_names
-from ahop.scale.stores.rows import as_ids, schema_of, table_of
 from ahop.scale.stores.store import Store, open_store
+from ahop.scale.stores.table_rows import as_ids, schema_of, table_of
 from ahop.scale.stores.writer import Writer
 from ahop.scale.stores.written import check_written
 

@@ -10,7 +10,7 @@ import torch
 from ahop._core import optional
 from ahop._core.typing import Array
 from ahop.errors import InvalidTypeError, InvalidValueError
-from ahop.scale.stores.rows import PATTERN
+from ahop.scale.stores.table_rows import PATTERN
 
 LARGEST = 2**63 - 1
 
@@ -36,6 +36,13 @@ def as_filter(where: Mapping[str, object] | Array, schema: Any) -> str:
         choices += [f"`{name}` IS NULL"] if "NULL" in literals else []
         parts.append(f"({' OR '.join(choices) or 'false'})")
     return " AND ".join(parts)
+
+
+def kind_of(kind: Any) -> str:
+    """Python's name for the values of a column."""
+    types = optional.pyarrow().types
+    known = {"bool": types.is_boolean, "int": types.is_integer, "float": types.is_floating}
+    return next((name for name, fits in known.items() if fits(kind)), "str")
 
 
 def _several(wanted: object) -> list[Any]:

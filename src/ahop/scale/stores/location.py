@@ -1,10 +1,13 @@
-"""The location of a table: a local folder or an object store."""
+"""The location of a table, a local folder or an object store, and files of our own beside those of Lance."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from ahop._core import optional
 
 Address = str | os.PathLike[str]
 
@@ -38,3 +41,8 @@ class Location:
     @property
     def is_in_memory(self) -> bool:
         return self.address.startswith("memory://")
+
+
+def files_of(location: Location) -> Any:
+    """Reads, writes, lists and removes files by their paths in the table."""
+    return optional.lance().file.LanceFileSession(location.address, storage_options=location.options)

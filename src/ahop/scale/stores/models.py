@@ -17,8 +17,7 @@ from ahop.errors import FileFormatError, UnsupportedError
 from ahop.memory.load import model_from_bytes, model_to_bytes
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
-from ahop.scale.stores.files import files_of
-from ahop.scale.stores.location import Location
+from ahop.scale.stores.location import Location, files_of
 from ahop.scale.stores.written import check_size
 
 FORMAT = 1

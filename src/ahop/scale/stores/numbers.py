@@ -10,8 +10,7 @@ from pathlib import Path
 
 from ahop._core.files import flush, make_folder
 from ahop.errors import InvalidValueError
-from ahop.scale.stores.files import files_of
-from ahop.scale.stores.location import Location
+from ahop.scale.stores.location import Location, files_of
 
 FOLDER = "_numbers"
 # Numbers are 64-bit integers with a sign.

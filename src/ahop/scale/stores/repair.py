@@ -8,7 +8,7 @@ from ahop.scale.stores.integrity import files_of_version, is_right, recorded
 from ahop.scale.stores.location import Address, Location
 from ahop.scale.stores.locking import locked
 from ahop.scale.stores.recovery import heads, open_version, put_torn_heads_aside
-from ahop.scale.stores.rows import batches_read
+from ahop.scale.stores.table_rows import batches_read
 from ahop.scale.stores.writer import Writer
 
 

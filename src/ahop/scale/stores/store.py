@@ -16,8 +16,7 @@ from ahop._core.html import facts
 from ahop._core.inputs import as_query
 from ahop._core.typing import Array, Entries, Queries, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
-from ahop.memory.explain import Compared, explain, is_unknown
-from ahop.memory.explanation import Explanation
+from ahop.memory.explanation import Compared, Explanation, explain, is_unknown
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
 from ahop.memory.recall import Recall
@@ -29,7 +28,9 @@ from ahop.scale.stores.location import Address, Location
 from ahop.scale.stores.models import as_model, over, read_model, words_of
 from ahop.scale.stores.names import read_names
 from ahop.scale.stores.recovery import check_heads, has_head, heads, newest_version, open_table
-from ahop.scale.stores.rows import (
+from ahop.scale.stores.stored_index import CACHE, StoredIndex, indexed
+from ahop.scale.stores.streaming import ranked_among, settled_among, stream
+from ahop.scale.stores.table_rows import (
     ID,
     PATTERN,
     Rows,
@@ -41,8 +42,6 @@ from ahop.scale.stores.rows import (
     rows_of,
     table_read,
 )
-from ahop.scale.stores.stored_index import CACHE, StoredIndex, indexed
-from ahop.scale.stores.streaming import ranked_among, settled_among, stream
 from ahop.scale.stores.writer import Writer
 from ahop.similarities.base import Similarity
 from ahop.variants.base import Pairs, Variant

@@ -18,20 +18,19 @@ from ahop._core.component import Component
 from ahop._core.files import replacing
 from ahop._core.typing import Array, Entries, Queries, RowsLike
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
-from ahop.memory.explain import is_unknown
-from ahop.memory.explanation import Explanation
+from ahop.memory.explanation import Explanation, is_unknown
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import BaseRecaller, answers_of
 from ahop.memory.saving.description import describe
 from ahop.scale.indexes.build import index
-from ahop.scale.indexes.files import load_index, save_index
+from ahop.scale.indexes.index_file import load_index, save_index
 from ahop.scale.indexes.reranking import Index
 from ahop.scale.stores.filters import as_filter
 from ahop.scale.stores.location import Location
 from ahop.scale.stores.models import over, words_of
-from ahop.scale.stores.rows import ID, PATTERN, Rows, as_id, as_ids, ids_of, positions_of, table_read
+from ahop.scale.stores.table_rows import ID, PATTERN, Rows, as_id, as_ids, ids_of, positions_of, table_read
 
 CACHE = "_cache"
 

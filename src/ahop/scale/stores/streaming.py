@@ -15,7 +15,7 @@ from ahop.memory.ranking import Ranked, Ranking, gathered
 from ahop.memory.recall import Recall, joined
 from ahop.memory.recaller import answers_of
 from ahop.memory.scoring import worst_among
-from ahop.scale.stores.rows import Rows
+from ahop.scale.stores.table_rows import Rows
 from ahop.similarities.base import Similarity
 
 # Scores of one block, and what is made of them.

@@ -13,7 +13,7 @@ from ahop.scale.stores.location import Location
 from ahop.scale.stores.locking import locked
 from ahop.scale.stores.numbers import mark_number, marked_number
 from ahop.scale.stores.recovery import newest_version
-from ahop.scale.stores.rows import ID, batches_read, ids_of
+from ahop.scale.stores.table_rows import ID, batches_read, ids_of
 from ahop.scale.stores.written import check_written
 
 Result = TypeVar("Result")

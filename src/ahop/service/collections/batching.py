@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ahop.errors import UnavailableError
 from ahop.memory.recall import Recall, cut, joined
-from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.snapshot import BaseSnapshot, Passing
 from ahop.service.options import Options
 
 # Queries that are looked at together, at most; and those that the cost of a recall is measured by.
@@ -40,8 +40,8 @@ class Cost:
         self.overhead, self.each, self.scale = overhead, each, 1.0
 
     @classmethod
-    def of(cls, snapshot: Snapshot, k: int = 1) -> "Cost":
-        queries = snapshot.memory.patterns[:1].expand(MEASURED, -1).contiguous()
+    def of(cls, snapshot: BaseSnapshot, k: int = 1) -> "Cost":
+        queries = snapshot.example.expand(MEASURED, -1).contiguous()
         one, several = (
             min(_seconds(lambda count=count: snapshot.answers(queries[:count], k)) for _ in range(2))  # type: ignore[misc]
             for count in (1, MEASURED)
@@ -67,11 +67,11 @@ class Job:
         tell: takes the answer, or what went wrong; called once, from the thread that works.
     """
 
-    snapshot: Snapshot
+    snapshot: BaseSnapshot
     cost: Cost
     queries: Tensor
     k: int
-    rows: Tensor | None
+    rows: Passing | None
     name: str
     groups: list[str] | None
     same: list[str | int] | None
@@ -83,7 +83,8 @@ class Job:
 
     @property
     def share(self) -> float:
-        return 1.0 if self.rows is None else max(0.01, len(self.rows) / max(1, len(self.snapshot)))
+        # Only shards know how many rows pass a filter in words.
+        return max(0.01, len(self.rows) / max(1, len(self.snapshot))) if isinstance(self.rows, Tensor) else 1.0
 
     @property
     def left(self) -> int:
@@ -102,7 +103,7 @@ class Job:
     def kind(self) -> tuple[Any, ...]:
         """Key that jobs which are answered together have in common."""
         is_alone = self.same is not None
-        k = self.snapshot.uses_index(self.k) if self.snapshot.memory.model.weighs_by_mass else self.k
+        k = self.snapshot.uses_index(self.k) if self.snapshot.model.weighs_by_mass else self.k
         return id(self.snapshot), self.name, self.groups is None, self.patterns, k, id(self) if is_alone else None
 
 

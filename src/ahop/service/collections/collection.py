@@ -22,7 +22,7 @@ from ahop.scale.stores.models import over
 from ahop.scale.stores.store import Store, open_store
 from ahop.service.collections.batching import Cost
 from ahop.service.collections.indexed import kept_index
-from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.snapshot import BaseSnapshot, Snapshot
 from ahop.similarities import EuclideanSimilarity
 
 # Models that are kept beside a file.
@@ -307,7 +307,11 @@ class Collection:
             )
         self.exact_cost = self.cost if found is None else Cost.of(self.snapshot, found.candidates)
 
-    def cost_of(self, snapshot: Snapshot, k: int, same: Sequence[object] | None) -> Cost:
+    @property
+    def kind(self) -> str:
+        return self.source.kind
+
+    def cost_of(self, snapshot: BaseSnapshot, k: int, same: Sequence[object] | None) -> Cost:
         """Cost of such a question, through the index or not."""
         return self.cost if snapshot.uses_index(k, same) else self.exact_cost
 
@@ -360,6 +364,9 @@ class Collection:
     def facts(self) -> dict[str, float]:
         with self._lock:
             return self.source.facts()
+
+    def close(self) -> None:
+        """Let go of what was taken."""
 
 
 def created(folder: Path) -> dict[str, Path]:

@@ -8,7 +8,7 @@ from ahop._core.files import make_folder
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.memory.memory import AssociativeMemory
 from ahop.scale.indexes.build import tune
-from ahop.scale.indexes.files import load_index, save_index
+from ahop.scale.indexes.index_file import load_index, save_index
 from ahop.scale.indexes.reranking import Index
 from ahop.service.logs import log
 

@@ -1,18 +1,21 @@
 """One state of a collection: patterns, their numbers and columns, a model. It never changes."""
 
 import json
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from ahop._core.files import digest
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
+from ahop.memory.model import Model
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import answers_of
 from ahop.memory.state import State
@@ -25,9 +28,82 @@ SHARE = 0.25
 REMEMBERED, REMEMBERED_ROWS = 64, 2**22
 
 
+# As long as the name of a dimension that has none.
+UNNAMED = "dimension 00000000"
+# Rows that pass a filter: their numbers, or the filter in the words by which shards find them.
+Passing: TypeAlias = Tensor | str
+
+
+class BaseSnapshot(ABC):
+    """State of a collection as every request sees it.
+
+    Attributes:
+        version: of the model and the rows.
+        label_bytes: in an answer, of the longest label.
+        name_bytes: in an answer, of the longest name of a dimension.
+        filters: the kinds of the columns that a filter may name.
+    """
+
+    version: int
+    label_bytes: int
+    name_bytes: int
+    filters: Mapping[str, str]
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def model(self) -> Model: ...
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns, if the patterns have any."""
+
+    @property
+    @abstractmethod
+    def example(self) -> Tensor:
+        """One query (1, d)."""
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.example.shape[1])
+
+    @abstractmethod
+    def rows(
+        self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
+    ) -> tuple[str, Passing | None]:
+        """The rows that pass both filters, and a name for these; None for all."""
+
+    @abstractmethod
+    def count(self, rows: Passing | None) -> int:
+        """The number of rows that pass."""
+
+    @abstractmethod
+    def numbers_of(self, rows: Tensor) -> Tensor:
+        """Numbers by which answers name these rows (b, k); -1 where there are no more."""
+
+    def uses_index(self, k: int, same: Sequence[object] | None = None) -> bool:
+        """True if the index answers such a question; else every row is scored."""
+        return False
+
+    @abstractmethod
+    def answers(
+        self,
+        queries: Tensor,
+        k: int,
+        rows: Passing | None = None,
+        groups: Sequence[str] | None = None,
+        same: Sequence[object] | None = None,
+        patterns: bool = False,
+    ) -> Recall[Tensor]:
+        """Recall as a memory does; `indices` are rows, and patterns are looked up only if they are asked for."""
+
+
 @final
-class Snapshot:
-    """Answers requests of one version.
+class Snapshot(BaseSnapshot):
+    """Patterns in this process.
 
     Args:
         memory: nobody else changes it.
@@ -50,9 +126,9 @@ class Snapshot:
         if memory.labels is not None and "label" not in known:
             known["label"] = memory.labels.tolist()
         self.metadata = Columns(known, len(ids))
-        # In an answer: of the longest label, and of the longest name of a dimension.
         self.label_bytes = 0 if memory.labels is None else self.metadata.columns["label"].longest
-        self.name_bytes = longest(memory.columns or ["dimension 00000000"])
+        self.name_bytes = longest(memory.columns or [UNNAMED])
+        self.filters = {name: column.kind.__name__ for name, column in self.metadata.columns.items()}
         state = State(memory.patterns, memory.log_prior, memory.labels, memory.model)
         # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.
         self._state = replace(state, modulated=state.stored())
@@ -61,22 +137,37 @@ class Snapshot:
         self._rows: OrderedDict[str, Tensor] = OrderedDict()
         self._lock = Lock()
 
+    @override
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
-    def dimensions(self) -> int:
-        return int(self.memory.patterns.shape[1])
+    @override
+    def model(self) -> Model:
+        return self.memory.model
 
     @property
+    @override
     def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns, if the patterns have any."""
         return self.memory.columns
 
+    @property
+    @override
+    def example(self) -> Tensor:
+        return self.memory.patterns[:1]
+
+    @override
+    def count(self, rows: Passing | None) -> int:
+        return len(self) if rows is None else len(rows)
+
+    @override
+    def numbers_of(self, rows: Tensor) -> Tensor:
+        return self.ids[rows.clamp_min(0)].masked_fill(rows < 0, -1)
+
+    @override
     def rows(
         self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
     ) -> tuple[str, Tensor | None]:
-        """The rows that pass both filters, and a name for these; None for all."""
         if where is None and forced is None:
             return "", None
         name = digest(json.dumps([where, forced], sort_keys=True).encode())
@@ -106,21 +197,22 @@ class Snapshot:
         numbers = pattern.masked_fill(pattern.isnan(), torch.nan).numpy()  # there are several kinds of NaN
         return digest(numbers.astype("<f4").tobytes())[:16]
 
+    @override
     def uses_index(self, k: int, same: Sequence[object] | None = None) -> bool:
-        """True if the index answers such a question; else every row is scored."""
         return self.index is not None and same is None and k <= SHARE * self.index.candidates
 
+    @override
     @torch.no_grad()
     def answers(
         self,
         queries: Tensor,
         k: int,
-        rows: Tensor | None = None,
+        rows: Passing | None = None,
         groups: Sequence[str] | None = None,
         same: Sequence[object] | None = None,
         patterns: bool = False,
     ) -> Recall[Tensor]:
-        """Recall as a memory does; `indices` are rows, and patterns are looked up only if they are asked for."""
+        assert not isinstance(rows, str)
         state, k = self._state if patterns else self._without_patterns, min(k, len(self))
         if same is not None:
             return state.recalled_together(queries, k, rows, groups, same)
@@ -129,8 +221,9 @@ class Snapshot:
         ranked = self.index.search(queries, self.index.candidates, where=rows, groups=groups)
         return answers_of(ranked, state.model, k, state.patterns, state.labels)
 
-    def explain(self, query: Tensor, rows: Tensor | None, group: str | None) -> Explanation:
+    def explain(self, query: Tensor, rows: Passing | None, group: str | None) -> Explanation:
         """Explain the answer to one query (1, d), among the rows that may be answered."""
+        assert not isinstance(rows, str)
         memory = self.memory
         names = memory.labels if memory.labels is not None else self.ids.numpy().astype(object)
         return self._state.explained(query, None, group, names, memory.columns, rows)

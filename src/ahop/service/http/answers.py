@@ -20,9 +20,9 @@ from ahop.errors import (
 )
 from ahop.memory.recall import Recall, cut
 from ahop.operate.linking.edges import Edges
-from ahop.operate.linking.link import links_of, share_unmatched
+from ahop.operate.linking.links import links_of, share_unmatched
 from ahop.service.collections.batching import BusyError
-from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.snapshot import BaseSnapshot, Passing, Snapshot
 from ahop.service.request import LinkBody, RecallRequest, TooLargeError
 
 # Bars of an explanation.
@@ -84,22 +84,18 @@ def refused(error: BaseException) -> RefusedError:
     return RefusedError(HTTPStatus.BAD_REQUEST, str(error))
 
 
-def recall_response(request: RecallRequest, snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None) -> Response:
+def recall_response(
+    request: RecallRequest, snapshot: BaseSnapshot, found: Recall[Tensor], rows: Passing | None
+) -> Response:
     """Answer of a recall."""
-    available = len(snapshot) if rows is None else len(rows)
+    available = int((found.indices >= 0).sum(-1).max()) if len(found.indices) else min(request.k, len(snapshot))
     found = cut(found, slice(None), min(request.k, available))
-    indices = found.indices
-    words: dict[str, Any] = {"ids": numbers_of(snapshot, indices)}
+    words: dict[str, Any] = {"ids": snapshot.numbers_of(found.indices).tolist()}
     numbers = {"posterior": found.posterior}
     if found.labels is not None:
         words["labels"] = found.labels.tolist()
     if found.unknown is not None:
         numbers["unknown"] = found.unknown
-    for name in request.columns or ():
-        values = snapshot.metadata.columns[name].values
-        words.setdefault("columns", {})[name] = [
-            [None if row < 0 else values[row] for row in some] for some in indices.tolist()
-        ]
     if request.patterns:
         numbers["patterns"] = found.patterns
     if (policy := request.thresholds()) is not None:
@@ -107,16 +103,30 @@ def recall_response(request: RecallRequest, snapshot: Snapshot, found: Recall[Te
         words["actions"], words["confidence"] = made.actions.tolist(), made.confidence.tolist()
         if made.sets is not None:
             words["sets"] = [list(each) for each in made.sets]
-    if request.explain:
-        words["explanations"] = [_explanation(request, snapshot, place, rows) for place in range(len(request.queries))]
+    if isinstance(snapshot, Snapshot):
+        words |= _looked_up(request, snapshot, found.indices, rows)
     words |= {"checked": found.is_checked, "exhausted": available < request.k, "version": snapshot.version}
     return json_response(words, numbers=numbers)
 
 
-def link_words(snapshot: Snapshot, found: Recall[Tensor], rows: Tensor | None, asked: LinkBody) -> dict[str, Any]:
+def _looked_up(request: RecallRequest, snapshot: Snapshot, indices: Tensor, rows: Passing | None) -> dict[str, Any]:
+    """Fields of an answer that patterns and columns in this process are needed for."""
+    words = dict[str, Any]()
+    if request.columns:
+        known = snapshot.metadata.columns
+        words["columns"] = {
+            name: [[None if row < 0 else known[name].values[row] for row in some] for some in indices.tolist()]
+            for name in request.columns
+        }
+    if request.explain:
+        words["explanations"] = [_explanation(request, snapshot, place, rows) for place in range(len(request.queries))]
+    return words
+
+
+def link_words(snapshot: Snapshot, found: Recall[Tensor], rows: Passing | None, asked: LinkBody) -> dict[str, Any]:
     """Answer of a link, from the candidates of each query."""
     memory, count = snapshot.memory, len(found.indices)
-    detector, available = memory.detector, len(snapshot) if rows is None else len(rows)
+    detector, available = memory.detector, snapshot.count(rows)
     if not available:
         return _no_links(count, memory.labels is not None) | {"version": snapshot.version}
     share = share_unmatched(asked.unmatched, count, available, asked.one_to_one, detector is not None)
@@ -148,13 +158,7 @@ def _no_links(count: int, has_labels: bool) -> dict[str, Any]:
     }
 
 
-def numbers_of(snapshot: Snapshot, rows: Tensor) -> list[list[int]]:
-    """The numbers of rows (b, k); -1 where there are no more."""
-    found: list[list[int]] = snapshot.ids[rows.clamp_min(0)].masked_fill(rows < 0, -1).tolist()
-    return found
-
-
-def _explanation(request: RecallRequest, snapshot: Snapshot, place: int, rows: Tensor | None) -> dict[str, Any]:
+def _explanation(request: RecallRequest, snapshot: Snapshot, place: int, rows: Passing | None) -> dict[str, Any]:
     group = None if request.groups is None else request.groups[place]
     found = snapshot.explain(request.queries[place : place + 1].to(snapshot.memory.patterns), rows, group)
     bars = [

@@ -5,14 +5,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from ahop.scale.cluster.cluster import connect
+from ahop.scale.cluster.router import Timeouts
+from ahop.scale.cluster.view import ShardedRecaller
 from ahop.service import request as asking
 from ahop.service.collections.collection import Collection
+from ahop.service.collections.sharded import Served, ShardedCollection
 from ahop.service.http import schema
 from ahop.service.http.answers import json_response
 from ahop.service.http.gate import Gate
@@ -22,20 +26,21 @@ from ahop.service.http.shared import Shared
 from ahop.service.http.writing import Writing
 from ahop.service.options import Options
 
+# A collection, or where its patterns are: in a file, in a store, or in a cluster.
+Given: TypeAlias = Served | ShardedRecaller | str | Path
+# Seconds that shards may take for an answer: who asks over HTTP would rather be told to come back.
+SHARDS_SECONDS = 10.0
 
-def create_app(collections: Mapping[str, Collection | str | Path], options: Options | None = None) -> FastAPI:
+
+def create_app(collections: Mapping[str, Given], options: Options | None = None) -> FastAPI:
     """An ASGI application that answers from these collections.
 
     Args:
-        collections: by name: a `Collection`, or the path of a memory's file or of a store.
+        collections: by name: a `Collection`, the path of a memory's file or of a store, or a cluster.
         options: keys and limits; default no key, which is for the loopback alone.
     """
     chosen = options or Options()
-    opened = {
-        name: each if isinstance(each, Collection) else Collection(name, each, index=chosen.index)
-        for name, each in collections.items()
-    }
-    shared = Shared(opened, chosen)
+    shared = Shared({name: _opened(name, each, chosen) for name, each in collections.items()}, chosen)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -64,6 +69,19 @@ def create_app(collections: Mapping[str, Collection | str | Path], options: Opti
     app.add_exception_handler(HTTPException, _not_routed)
     app.add_middleware(Gate, options=shared.options, metrics=shared.metrics, held=shared.held, tracer=shared.tracer)
     return app
+
+
+def _opened(name: str, given: Given, options: Options) -> Served:
+    """The collection of this name; a store lies in shards if these were asked for."""
+    if isinstance(given, Collection | ShardedCollection):
+        return given
+    if isinstance(given, ShardedRecaller):
+        return ShardedCollection(name, given)
+    if not options.shards or Path(given).is_file():
+        return Collection(name, given, index=options.index)
+    timeouts = Timeouts(answer=SHARDS_SECONDS)
+    cluster = connect(str(given), options.shards, options.replicas, address=options.ray, timeouts=timeouts)
+    return ShardedCollection(name, cluster, is_own=True)
 
 
 def _routes(shared: Shared) -> list[tuple[str, str, Callable[..., Awaitable[Response]], dict[str, Any]]]:

@@ -11,10 +11,10 @@ from ahop.errors import InvalidValueError
 from ahop.memory.recall import Recall
 from ahop.service import request as asking
 from ahop.service.collections.batching import BusyError
-from ahop.service.collections.collection import Collection
-from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.sharded import Served, held, refusal_of_shards
+from ahop.service.collections.snapshot import BaseSnapshot, Passing, Snapshot
 from ahop.service.collections.watched import report_words
-from ahop.service.http.answers import RefusedError, json_response, link_words, numbers_of, recall_response
+from ahop.service.http.answers import RefusedError, json_response, link_words, recall_response
 from ahop.service.http.gate import told_of
 from ahop.service.http.metrics import CONTENT_TYPE
 from ahop.service.http.shared import LARGE, Shared
@@ -50,7 +50,7 @@ class Reading:
         found = [
             {
                 "name": name,
-                "kind": each.source.kind,
+                "kind": each.kind,
                 "version": each.snapshot.version,
                 "dimensions": each.snapshot.dimensions,
             }
@@ -63,22 +63,23 @@ class Reading:
         """Facts about a collection: its patterns, the report of its fit, and the limits of a request."""
         collection = self.shared.collection(name, request)
         snapshot, key = collection.snapshot, told_of(request).key
-        memory, limits = snapshot.memory, self.shared.limits
+        model, limits = snapshot.model, self.shared.limits
         rows = snapshot.rows(None, key.where)[1]
+        memory, index = (snapshot.memory, snapshot.index) if isinstance(snapshot, Snapshot) else (None, None)
         words = {
             "name": name,
-            "kind": collection.source.kind,
+            "kind": collection.kind,
             "version": snapshot.version,
-            "patterns": len(snapshot) if rows is None else len(rows),
+            "patterns": snapshot.count(rows),
             "dimensions": snapshot.dimensions,
-            "columns": None if memory.columns is None else list(memory.columns),
-            "has_labels": memory.labels is not None,
-            "metadata": {each: column.kind.__name__ for each, column in snapshot.metadata.columns.items()},
-            "groups": memory.model.group_names[:1000],
-            "tells_unknown": memory.detector is not None,
-            "index": None if snapshot.index is None else snapshot.index.engine.settings()["kind"],
-            "checked": memory.model.is_checked,
-            "report": None if memory.report is None else str(memory.report),
+            "columns": None if snapshot.columns is None else list(snapshot.columns),
+            "has_labels": memory is not None and memory.labels is not None,
+            "metadata": dict(snapshot.filters),
+            "groups": model.group_names[:1000],
+            "tells_unknown": model.detector is not None,
+            "index": None if index is None else index.engine.settings()["kind"],
+            "checked": model.is_checked,
+            "report": None if model.report is None else str(model.report),
             "pairs": len(self.shared.feedback[name]),
             "bytes": bytes_of(snapshot),
             "limits": {
@@ -112,15 +113,15 @@ class Reading:
     async def link(self, name: str, request: Request) -> Response:
         """Link each query to the stored pattern that it came from, each pattern to one query at most."""
         collection, body = await self.shared.admitted(name, request)
-        snapshot = collection.snapshot
+        snapshot = held(collection).snapshot
         read, asked = await self.shared.maybe_beside(len(body) > LARGE, lambda: self._read_link(body, snapshot))
         found, rows = await self.found(collection, snapshot, asked, request, link_bytes(asked, snapshot))
         words = await self.shared.maybe_beside(True, lambda: link_words(snapshot, found, rows, read))
         return json_response(words)
 
     async def found(
-        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, request: Request, size: int
-    ) -> tuple[Recall[Tensor], Tensor | None]:
+        self, collection: Served, snapshot: BaseSnapshot, asked: RecallRequest, request: Request, size: int
+    ) -> tuple[Recall[Tensor], Passing | None]:
         """Recall in at most `size` bytes; returns the answer and the rows that it is among, None for all."""
         told, name = told_of(request), collection.name
         check_size(size, len(asked.queries), self.shared.limits.answer_bytes)
@@ -132,14 +133,14 @@ class Reading:
         self.shared.metrics.answered(name, len(found.indices), float(found.confidence.sum()), unknown)
         if asked.same is None:
             if self.shared.reviews[name].is_on:
-                numbers = numbers_of(snapshot, found.indices)
+                numbers = snapshot.numbers_of(found.indices).tolist()
                 self.shared.reviews[name].look(told.id, snapshot.version, asked.queries, numbers, found)
             self.shared.watched[name].look(asked.queries, asked.groups)
         return found, rows
 
     async def versions(self, name: str, request: Request) -> Response:
         """The versions whose model can be answered from again, and the fits of late."""
-        collection = self.shared.collection(name, request, writes=True)
+        collection = self.shared.held_collection(name, request, writes=True)
         found = await self.shared.write(collection.versions)
         words = [
             {"version": each.number, "current": each.is_current} | ({} if each.when is None else {"when": each.when})
@@ -161,7 +162,7 @@ class Reading:
 
     async def watch(self, name: str, request: Request) -> Response:
         """Watch the last queries: the share of right answers, and the dimensions that have moved since the fit."""
-        collection = self.shared.collection(name, request, writes=True)
+        collection = self.shared.held_collection(name, request, writes=True)
         watched = self.shared.watched[name]
         if not watched.is_on:
             raise RefusedError(
@@ -192,9 +193,13 @@ class Reading:
         of_recall = RecallBody(queries=read.queries, k=CANDIDATES, where=read.where, groups=read.groups)
         return read, asking.recall_request(of_recall, snapshot.dimensions, self.shared.limits, snapshot.columns)
 
-    def _read_recall(self, body: bytes, snapshot: Snapshot) -> RecallRequest:
+    def _read_recall(self, body: bytes, snapshot: BaseSnapshot) -> RecallRequest:
         read = asking.read_body(RecallBody, body, self.shared.bound(snapshot))
         asked = asking.recall_request(read, snapshot.dimensions, self.shared.limits, snapshot.columns)
+        if not isinstance(snapshot, Snapshot):
+            if asked.explain or asked.columns or asked.same:
+                raise refusal_of_shards("`explain`, `columns` and `same`")
+            return asked
         for each in asked.columns or ():
             if each not in snapshot.metadata.columns:
                 raise InvalidValueError(f"`columns` may name {sorted(snapshot.metadata.columns)}; got {each[:100]!r}.")

@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from ahop._core.checks import check_count
 from ahop.errors import AhopError, InvalidValueError, UnavailableError
 from ahop.service.collections.collection import NAME, created
-from ahop.service.http.app import create_app
+from ahop.service.http.app import Given, create_app
 from ahop.service.http.metrics import counted_together
 from ahop.service.http.protocol import protocol_of
 from ahop.service.http.workers import Workers
@@ -59,7 +59,7 @@ class Server(uvicorn.Server):
 
 
 def run(
-    paths: Sequence[str | Path] | Mapping[str, str | Path],
+    paths: Sequence[str | Path] | Mapping[str, Given],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -70,7 +70,7 @@ def run(
 
     Args:
         paths: files of memories and folders of stores. Collections are named as these without the ending; `NAME=PATH`,
-            or a mapping from names to paths, gives them other names.
+            or a mapping from names to paths, gives them other names. A mapping may have clusters too.
         host: where to listen. Others than the loopback need a key.
         port: 0 for one that is free; the log says which.
         options: keys and limits. If they have no keys, the variable `AHOP_KEY` may hold the secret of one that may do
@@ -87,6 +87,8 @@ def run(
     if count > 1 and (chosen.review or chosen.watch or chosen.create_in is not None):
         words = "leave `review`, `watch` and `create_in` out, or take one worker."
         raise InvalidValueError(f"Several workers only read, and share nothing: {words}")
+    if count > 1 and (chosen.shards or (isinstance(paths, Mapping) and not all(map(_is_path, paths.values())))):
+        raise InvalidValueError("Several workers would each start the shards: take one worker, or leave `shards` out.")
     if chosen.index and chosen.create_in is not None:
         raise InvalidValueError("Collections that requests create are stores, which have no index: leave `index` out.")
     found = named(paths, chosen.create_in)
@@ -103,7 +105,7 @@ def run(
         raise UnavailableError("The workers could not start; the log says why.")
 
 
-def _serve(listening: socket.socket, paths: Mapping[str, str], options: Options) -> None:
+def _serve(listening: socket.socket, paths: Mapping[str, Given], options: Options) -> None:
     """Answer at this socket until a signal comes."""
     sys.setswitchinterval(SWITCH_SECONDS)
     logging.getLogger("asyncio").setLevel(logging.ERROR)
@@ -130,7 +132,7 @@ def _serve(listening: socket.socket, paths: Mapping[str, str], options: Options)
     Server(config, app, options.drain_seconds).run([listening])
 
 
-def _exit_code(listening: socket.socket, paths: Mapping[str, str], options: Options) -> int:
+def _exit_code(listening: socket.socket, paths: Mapping[str, Given], options: Options) -> int:
     """Serve in a worker; returns its exit code."""
     try:
         _serve(listening, paths, options)
@@ -148,10 +150,11 @@ def _with_key(options: Options) -> Options:
     )
 
 
-def named(paths: Sequence[str | Path] | Mapping[str, str | Path], create_in: Path | None = None) -> dict[str, str]:
-    """Paths by the names of their collections, with those that were created in a folder."""
+def named(paths: Sequence[str | Path] | Mapping[str, Given], create_in: Path | None = None) -> dict[str, Given]:
+    """Collections by their names, with those that were created in a folder."""
+    found: dict[str, Given]
     if isinstance(paths, Mapping):
-        found = {name: str(path) for name, path in paths.items()}
+        found = {name: str(given) if _is_path(given) else given for name, given in paths.items()}
     else:
         listed = [_with_name(str(path)) for path in paths]
         found = dict(listed)
@@ -167,6 +170,10 @@ def named(paths: Sequence[str | Path] | Mapping[str, str | Path], create_in: Pat
     if not found and create_in is None:
         raise InvalidValueError("Give at least one file of a memory, or the folder of a store.")
     return found
+
+
+def _is_path(given: Given) -> bool:
+    return isinstance(given, str | Path)
 
 
 def _with_name(path: str) -> tuple[str, str]:

@@ -16,7 +16,8 @@ from ahop.memory.recall import Recall
 from ahop.service.collections.batching import Job, Worker
 from ahop.service.collections.collection import Collection, create, created
 from ahop.service.collections.feedback import Feedback, Review
-from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.sharded import Served, held
+from ahop.service.collections.snapshot import BaseSnapshot, Passing
 from ahop.service.collections.watched import Watched
 from ahop.service.http.answers import RefusedError
 from ahop.service.http.body import receive_body
@@ -41,13 +42,15 @@ LARGE = 2**17
 class Shared:
     """One service."""
 
-    def __init__(self, collections: Mapping[str, Collection], options: Options) -> None:
-        self.collections, self.options, self.limits = dict[str, Collection](), options, options.limits
-        self.worker, self.metrics = Worker(options), Metrics()
+    def __init__(self, collections: Mapping[str, Served], options: Options) -> None:
+        self.collections, self.options, self.limits = dict[str, Served](), options, options.limits
+        self.metrics, self._worker = Metrics(), Worker(options)
+        # Shards that are away hold up nobody but those who ask them.
+        self._workers = {name: Worker(options) for name, each in collections.items() if each.kind == "cluster"}
         self.refits = Refits(options.limits.fit_seconds, options.limits.fits)
-        self.metrics.watch(lambda: self.worker.waiting)
+        self.metrics.watch(lambda: sum(each.waiting for each in (self._worker, *self._workers.values())))
         self.held, self.tracer = Held(), tracer_of_environment()
-        self.shedder = LoadShedder(self.collections, self.worker, options.keys, self.metrics)
+        self.shedder = LoadShedder(self.collections, self.worker_of, options.keys, self.metrics)
         self.feedback, self.reviews = dict[str, Feedback](), dict[str, Review]()
         self.watched = dict[str, Watched]()
         for each in collections.values():
@@ -60,17 +63,20 @@ class Shared:
             Upkeep("compaction", 0.0 if options.is_read_only else options.compact_seconds, self._compact),
         ]
 
-    def open(self, collection: Collection) -> Collection:
+    def worker_of(self, collection: str) -> Worker:
+        """The thread that answers for a collection."""
+        return self._workers.get(collection, self._worker)
+
+    def open(self, collection: Served) -> Served:
         """Answer from this collection too."""
         name = collection.name
         self.feedback[name] = Feedback(collection.state, collection.snapshot.dimensions, self.limits)
-        self.reviews[name], self.watched[name] = Review(self.options), Watched(self.options.watch)
+        watch = self.options.watch if isinstance(collection, Collection) else 0
+        self.reviews[name], self.watched[name] = Review(self.options), Watched(watch)
         self.collections[name] = collection
         return collection
 
-    def create(
-        self, folder: Path, name: str, patterns: Tensor, names: Sequence[str] | None, metadata: Any
-    ) -> Collection:
+    def create(self, folder: Path, name: str, patterns: Tensor, names: Sequence[str] | None, metadata: Any) -> Served:
         """A new collection, if there may be one more, with those that other processes make in the same folder."""
         with FileLock(folder / ".lock"):
             there = {*self.collections, *created(folder)}
@@ -83,11 +89,18 @@ class Shared:
             each.close()
         self.refits.close()
         self.tracer.close()
-        self.worker.close()
+        for worker in (self._worker, *self._workers.values()):
+            worker.close()
+        for collection in self.collections.values():
+            collection.close()
         self._beside.shutdown()
         self._writing.shutdown()
 
-    def collection(self, name: str, request: Request, writes: bool = False) -> Collection:
+    def held_collection(self, name: str, request: Request, writes: bool = False) -> Collection:
+        """A collection whose patterns are here."""
+        return held(self.collection(name, request, writes))
+
+    def collection(self, name: str, request: Request, writes: bool = False) -> Served:
         told = told_of(request)
         if name not in self.collections or not told.key.opens(name):
             raise RefusedError(
@@ -106,18 +119,23 @@ class Shared:
             hint = "Write to the store by another service, or from Python; it is seen here a second later."
             raise RefusedError(HTTPStatus.FORBIDDEN, "This service only reads, as several processes answer.", hint)
 
-    async def admitted(self, name: str, request: Request) -> tuple[Collection, bytes]:
+    async def admitted(self, name: str, request: Request) -> tuple[Served, bytes]:
         """The collection and the body of a request that will be recalled for; refused before any work is done on it."""
         collection = self.collection(name, request)
         body = await self.body(request)
-        self.worker.check_free(collection.cost.seconds(1))
+        self.worker_of(name).check_free(collection.cost.seconds(1))
         return collection, body
 
     async def body(self, request: Request) -> bytes:
         return await receive_body(request, self.limits, self.held)
 
     async def answered(
-        self, collection: Collection, snapshot: Snapshot, asked: RecallRequest, filter_name: str, rows: Tensor | None
+        self,
+        collection: Served,
+        snapshot: BaseSnapshot,
+        asked: RecallRequest,
+        filter_name: str,
+        rows: Passing | None,
     ) -> Recall[Tensor]:
         """Wait for the thread that recalls."""
         loop = asyncio.get_running_loop()
@@ -126,7 +144,7 @@ class Shared:
         def tell(found: Recall[Tensor] | BaseException) -> None:
             loop.call_soon_threadsafe(_set, future, found)
 
-        queries = asked.queries.to(snapshot.memory.patterns)
+        queries = asked.queries.to(snapshot.example)
         job = Job(
             snapshot,
             collection.cost_of(snapshot, asked.k, asked.same),
@@ -147,8 +165,9 @@ class Shared:
                 f"These queries would take about {job.seconds_left:.0f} seconds.",
                 f"Send at most {max(1, int(len(queries) * longest / job.seconds_left))} at a time.",
             )
-        self.worker.check_free(job.seconds_left)
-        self.worker.submit(job)
+        worker = self.worker_of(collection.name)
+        worker.check_free(job.seconds_left)
+        worker.submit(job)
         try:
             await asyncio.wait({future}, timeout=self.limits.answer_seconds)
             if not future.done():
@@ -162,10 +181,10 @@ class Shared:
         body = await self.body(request)
         return await self.maybe_beside(len(body) > LARGE, lambda: work(body))
 
-    def bound(self, snapshot: Snapshot, rows: int | None = None) -> Bound:
+    def bound(self, snapshot: BaseSnapshot, rows: int | None = None) -> Bound:
         """Values of a body that a collection has use for."""
         names = snapshot.columns or snapshot.dimensions
-        return bound_of(self.limits, names, len(snapshot.metadata.columns), rows)
+        return bound_of(self.limits, names, len(snapshot.filters), rows)
 
     async def maybe_beside(self, is_large: bool, work: Callable[[], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._beside, work) if is_large else work()
@@ -174,15 +193,25 @@ class Shared:
         """One change at a time, beside the thread that listens."""
         return await asyncio.get_running_loop().run_in_executor(self._writing, work)
 
+    async def refresh(self, collection: Served) -> BaseSnapshot:
+        """See what others have written; reading shards anew takes long, and holds up no change."""
+        if isinstance(collection, Collection):
+            return await self.write(collection.refresh)
+        return await self.maybe_beside(True, collection.refresh)
+
     def _follow(self) -> None:
         """See what others have written."""
         for each in list(self.collections.values()):
-            self._writing.submit(each.follow).result()
+            if isinstance(each, Collection):
+                self._writing.submit(each.follow).result()
+            else:
+                each.follow()
 
     def _watch(self) -> None:
         """Let the counters tell what the last queries show."""
         for name, each in list(self.collections.items()):
-            if self.watched[name].is_due() and (report := self.watched[name].report(each.snapshot)) is not None:
+            watched = self.watched[name]
+            if isinstance(each, Collection) and watched.is_due() and (report := watched.report(each.snapshot)):
                 self.metrics.saw(name, report)
 
     def _compact(self) -> None:

@@ -2,14 +2,14 @@
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final, final
 from uuid import uuid4
 
 from ahop.service.collections.batching import BusyError, Worker
 from ahop.service.collections.collection import NAME as COLLECTION
-from ahop.service.collections.collection import Collection
+from ahop.service.collections.sharded import Served
 from ahop.service.http.answers import refused
 from ahop.service.http.gate import NAME as REQUEST
 from ahop.service.http.gate import on_every_answer
@@ -37,9 +37,13 @@ class LoadShedder:
     """
 
     def __init__(
-        self, collections: Mapping[str, Collection], worker: Worker, keys: Sequence[Key], metrics: Metrics
+        self,
+        collections: Mapping[str, Served],
+        worker_of: Callable[[str], Worker],
+        keys: Sequence[Key],
+        metrics: Metrics,
     ) -> None:
-        self._collections, self._worker, self._keys, self._metrics = collections, worker, keys, metrics
+        self._collections, self._worker_of, self._keys, self._metrics = collections, worker_of, keys, metrics
         self._count, self._logged = 0, 0.0
 
     def answer(self, data: bytes) -> bytes | None:
@@ -50,7 +54,7 @@ class LoadShedder:
         if collection is None:
             return None
         try:
-            self._worker.check_free(collection.cost.seconds(1))
+            self._worker_of(collection.name).check_free(collection.cost.seconds(1))
         except BusyError as busy:
             head = data[: data.find(END) + len(END)]
             length = re.search(LENGTH, head)
@@ -74,7 +78,7 @@ class LoadShedder:
             log("load shed", requests=self._count)
             self._count, self._logged = 0, now
 
-    def _is_known(self, collection: Collection, head: bytes) -> bool:
+    def _is_known(self, collection: Served, head: bytes) -> bool:
         if not self._keys:
             return True
         secret = re.search(SECRET, head)

@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.snapshot import BaseSnapshot, Snapshot
 from ahop.service.http.answers import BARS, RefusedError
 from ahop.service.request import RecallRequest
 
@@ -16,17 +16,17 @@ QUERY, BAR, NAMED = 120, 300, 6
 FIELDS = 500
 
 
-def bytes_of(snapshot: Snapshot) -> dict[str, int]:
+def bytes_of(snapshot: BaseSnapshot) -> dict[str, int]:
     """Bytes of one answer to one query, and of its pattern."""
     return {"answer": 2 * NUMBER + snapshot.label_bytes, "pattern": ENTRY * snapshot.dimensions + 4}
 
 
-def recall_bytes(request: RecallRequest, snapshot: Snapshot) -> int:
+def recall_bytes(request: RecallRequest, snapshot: BaseSnapshot) -> int:
     """Bytes of the answer of a recall."""
     return FIELDS + len(request.queries) * _query_bytes(request, snapshot)
 
 
-def link_bytes(request: RecallRequest, snapshot: Snapshot) -> int:
+def link_bytes(request: RecallRequest, snapshot: BaseSnapshot) -> int:
     """Bytes of the answer of a link: each query is linked or not."""
     return FIELDS + len(request.queries) * (4 * NUMBER + snapshot.label_bytes)
 
@@ -43,9 +43,11 @@ def check_size(size: int, queries: int, most: int) -> None:
     )
 
 
-def _query_bytes(request: RecallRequest, snapshot: Snapshot) -> int:
+def _query_bytes(request: RecallRequest, snapshot: BaseSnapshot) -> int:
     sizes, policy, name = bytes_of(snapshot), request.thresholds(), snapshot.name_bytes
-    each = sizes["answer"] + sum(snapshot.metadata.columns[column].longest for column in request.columns or ())
+    each = sizes["answer"]
+    if isinstance(snapshot, Snapshot):
+        each += sum(snapshot.metadata.columns[column].longest for column in request.columns or ())
     each += sizes["pattern"] if request.patterns else 0
     each += max(NUMBER, snapshot.label_bytes) if policy is not None and policy.set_from is not None else 0
     explained = (BARS + 2) * (BAR + name) + NAMED * name + 4 * max(NUMBER, snapshot.label_bytes)

@@ -45,14 +45,14 @@ class Writing:
 
     async def restore(self, name: str, version: str, request: Request) -> Response:
         """Go back to what a store was in this version, patterns and model."""
-        collection = self.shared.collection(name, request, writes=True)
+        collection = self.shared.held_collection(name, request, writes=True)
         number = asking.read_version(version)
         snapshot = await self.shared.write(lambda: collection.restore(number))
         return json_response({"version": snapshot.version, "patterns": len(snapshot)})
 
     async def add(self, name: str, request: Request) -> Response:
         """Store more patterns."""
-        collection = self.shared.collection(name, request, writes=True)
+        collection = self.shared.held_collection(name, request, writes=True)
         patterns, ids, metadata = await self.shared.read(
             request, lambda body: self._read_added(body, collection.snapshot)
         )
@@ -61,7 +61,7 @@ class Writing:
 
     async def delete(self, name: str, request: Request) -> Response:
         """Forget patterns."""
-        collection = self.shared.collection(name, request, writes=True)
+        collection = self.shared.held_collection(name, request, writes=True)
         bound = asking.bound_of(self.shared.limits, 0, 0, asking.MOST_IDS)
         asked = await self.shared.read(request, lambda body: asking.read_body(asking.DeleteBody, body, bound))
         asking.check_ids(asked.ids)
@@ -70,7 +70,7 @@ class Writing:
 
     async def pairs(self, name: str, request: Request) -> Response:
         """Feedback: which row each of these queries came from. It is kept for the next fit."""
-        collection = self.shared.collection(name, request, writes=True)
+        collection = self.shared.held_collection(name, request, writes=True)
         snapshot = collection.snapshot
         queries, ids, groups = await self.shared.read(request, lambda body: self._read_pairs(body, snapshot))
         rows = {number: snapshot.row_of(number) for number in ids}
@@ -84,7 +84,7 @@ class Writing:
 
     async def fit(self, name: str, request: Request) -> Response:
         """Learn anew, in the background, from the pairs that are kept and from queries whose origins nobody knows."""
-        collection = self.shared.collection(name, request, writes=True)
+        collection = self.shared.held_collection(name, request, writes=True)
         queries, similarity = await self.shared.read(request, lambda body: self._read_fit(body, collection.snapshot))
         copies, ids, groups, patterns = self.shared.feedback[name].pairs()
         job = await self.shared.write(
@@ -94,7 +94,7 @@ class Writing:
 
     async def activate(self, name: str, version: str, request: Request) -> Response:
         """Answer with the model of this version from now on; the patterns stay as they are."""
-        collection = self.shared.collection(name, request, writes=True)
+        collection = self.shared.held_collection(name, request, writes=True)
         number = asking.read_version(version)
         snapshot = await self.shared.write(lambda: collection.activate(number))
         return json_response({"version": snapshot.version})
@@ -102,7 +102,7 @@ class Writing:
     async def refresh(self, name: str, request: Request) -> Response:
         """See what others have written to the store."""
         collection = self.shared.collection(name, request, writes=True)
-        snapshot = await self.shared.write(collection.refresh)
+        snapshot = await self.shared.refresh(collection)
         return json_response({"version": snapshot.version, "patterns": len(snapshot)})
 
     def _read_created(self, body: bytes) -> tuple[Tensor, Sequence[str] | None, Metadata]:

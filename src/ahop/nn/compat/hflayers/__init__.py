@@ -8,7 +8,6 @@ The layers of `ahop.nn` do the same with fewer arguments; new code is better off
 
 from ahop.nn.compat._blocks import HopfieldDecoderLayer, HopfieldEncoderLayer
 from ahop.nn.compat._hopfield import Hopfield
-from ahop.nn.compat._lookup import HopfieldLayer
-from ahop.nn.compat._pooling import HopfieldPooling
+from ahop.nn.compat._owning import HopfieldLayer, HopfieldPooling
 
 __all__ = ["Hopfield", "HopfieldDecoderLayer", "HopfieldEncoderLayer", "HopfieldLayer", "HopfieldPooling"]

@@ -1,7 +1,7 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 const SHOWN = 5;
-let dimensions = 0, names = null, side = 0, query = null;
+let dimensions = 0, names = null, hasLabels = false, side = 0, query = null, isHere = true;
 
 async function ask(path, body) {
   const headers = { "Content-Type": "application/json" };
@@ -35,7 +35,15 @@ async function inspect() {
   const facts = await (await ask(here())).json();
   dimensions = facts.dimensions;
   names = facts.columns;
-  side = Number.isInteger(Math.sqrt(dimensions)) && dimensions >= 16 ? Math.sqrt(dimensions) : 0;
+  isHere = facts.kind !== "cluster"; // a cluster recalls, and does nothing else
+  for (const id of ["correct", "fit", "look"]) $(id).hidden = !isHere;
+  hasLabels = facts.has_labels;
+  // Columns without names may be pixels.
+  side = !names && Number.isInteger(Math.sqrt(dimensions)) && dimensions >= 16 ? Math.sqrt(dimensions) : 0;
+  $("pixels-label").hidden = !side;
+  $("right").type = hasLabels ? "text" : "number";
+  $("right-kind").textContent = hasLabels ? "" : "row";
+  $("fit").disabled = !facts.pairs;
   $("version").textContent = `version ${facts.version}, ${facts.patterns} patterns, ${facts.dimensions} dimensions`;
   $("report").textContent = facts.report || "Nothing was learned yet: answers are by distance.";
   await state();
@@ -50,10 +58,10 @@ async function state() {
     }
   } catch { $("state").textContent = ""; return; }
   const asked = sums.queries_total || 0;
-  const percent = (sum) => `${(100 * (sum || 0) / asked).toFixed(0)} %`;
+  const mean = (sum) => percent((sum || 0) / asked);
   $("state").textContent = asked
-    ? `${asked} queries so far: about ${percent(sums.queries_confidence_total)} are answered right, by its own estimate, and `
-      + `${percent(sums.queries_unknown_total)} come from no stored pattern. ${sums.pairs || 0} were corrected or confirmed.`
+    ? `${asked} ${asked === 1 ? "query" : "queries"} so far: about ${mean(sums.queries_confidence_total)} are answered right, by its own estimate, and `
+      + `${mean(sums.queries_unknown_total)} come from no stored pattern. ${sums.pairs || 0} were corrected or confirmed.`
     : "No query was answered yet.";
 }
 
@@ -188,16 +196,21 @@ function show() {
 async function recall() {
   query = chosen();
   if (query.length !== dimensions) throw new Error(`The row has ${query.length} numbers; this collection has ${dimensions} dimensions.`);
-  const found = await (await ask(`${here()}/recall`, { queries: [query], k: SHOWN, explain: true, patterns: side > 0 })).json();
+  const found = await (await ask(`${here()}/recall`, { queries: [query], k: SHOWN, explain: isHere, patterns: side > 0 })).json();
   $("answers").replaceChildren(...found.ids[0].map((id, place) => answer(found, id, place)));
-  const unchecked = found.checked ? "" : " Unchecked: no label has shown whether these probabilities are right.";
-  $("unknown").textContent = (found.unknown ? `It comes from none of them with probability ${found.unknown[0].toFixed(2)}.` : "") + unchecked;
-  $("answers-section").hidden = $("why-section").hidden = false;
+  const unchecked = found.checked ? "" : "Unchecked: no label has shown whether these probabilities are right. ";
+  $("unknown").textContent = unchecked + (found.unknown ? `None of these: ${percent(found.unknown[0])}. If it is one of them:` : "");
+  $("answers-section").hidden = false;
+  $("why-section").hidden = !isHere; // shown before it is drawn, which needs its width
   $("told").textContent = "";
-  $("words").textContent = found.explanations[0].words;
-  $("waterfall").replaceChildren(waterfall(found.explanations[0]));
+  if (isHere) {
+    $("words").textContent = found.explanations[0].words;
+    $("waterfall").replaceChildren(waterfall(found.explanations[0]));
+  }
   await state();
 }
+
+const percent = (share) => share > 0 && share < 0.01 ? "under 1 %" : share < 1 && share > 0.99 ? "over 99 %" : `${(100 * share).toFixed(0)} %`;
 
 function answer(found, id, place) {
   const item = document.createElement("li"), canvas = document.createElement("canvas"), name = document.createElement("span");
@@ -207,20 +220,42 @@ function answer(found, id, place) {
   const bar = document.createElement("div"), filled = document.createElement("i"), number = document.createElement("b");
   bar.className = "bar";
   filled.style.width = `${100 * found.posterior[0][place]}%`;
-  number.textContent = found.posterior[0][place].toFixed(3);
+  number.textContent = percent(found.posterior[0][place]);
   bar.append(filled, number);
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = "this one";
-  button.onclick = guarded(() => tell(id));
-  item.append(found.patterns ? canvas : document.createElement("span"), name, bar, button);
+  button.onclick = guarded(() => tell(id, found.labels?.[0][place]));
+  button.hidden = !isHere;
+  item.className = found.patterns ? "pictured" : "";
+  item.append(...(found.patterns ? [canvas] : []), name, bar, button);
   return item;
 }
 
-async function tell(id) {
+async function correct() {
+  const given = $("right").value.trim();
+  if (!query) throw new Error("Ask where a row comes from first.");
+  if (!hasLabels) return tell(Number(given));
+  const [ids] = (await (await ask(`${here()}/recall`, { queries: [query], where: { label: [given] } })).json()).ids;
+  if (!ids.length) throw new Error(`Nothing that is stored is called "${given}".`);
+  return tell(ids[0], given);
+}
+
+async function tell(id, name) {
   const kept = await (await ask(`${here()}/pairs`, { queries: [query], ids: [id] })).json();
-  $("told").textContent = `Thank you: row ${id}. ${kept.pairs} such pairs are kept for the next fit.`;
+  $("told").textContent = `Thank you: ${name ?? `row ${id}`}. Kept for the next fit: ${kept.pairs} ${kept.pairs === 1 ? "pair" : "pairs"}.`;
+  $("fit").disabled = false;
   await state();
+}
+
+function fitting(whole, short, room) {
+  const most = Math.floor(room / 7.2); // letters
+  return whole.length <= most ? whole : short.slice(0, most);
+}
+
+function signed(value) {
+  const shown = value.toFixed(1);
+  return Number(shown) === 0 ? "0.0" : value > 0 ? `+${shown}` : shown;
 }
 
 function waterfall(explanation) {
@@ -233,7 +268,8 @@ function waterfall(explanation) {
     low = Math.min(low, sum); high = Math.max(high, sum);
     return [from, sum];
   });
-  const left = 250, width = 700, step = 26, place = (value) => left + (width - left - 60) * (value - low) / (high - low || 1);
+  // As wide as the place that it has, so that its words keep their size.
+  const width = Math.max(300, Math.min(700, $("waterfall").clientWidth)), left = Math.round(Math.max(150, 0.36 * width)), step = 26, place = (value) => left + (width - left - 60) * (value - low) / (high - low || 1);
   const make = (kind, attributes, text) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -247,12 +283,12 @@ function waterfall(explanation) {
     const seen = bar.seen === null || bar.seen === undefined ? "" : `: ${+bar.seen.toPrecision(3)}`;
     const word = bar.word ? ` (${bar.word})` : "";
     drawn.append(
-      make("text", { x: left - 8, y: y + 17, "text-anchor": "end" }, `${bar.name}${seen}${word}`.slice(0, 38)),
+      make("text", { x: left - 8, y: y + 17, "text-anchor": "end" }, fitting(`${bar.name}${seen}${word}`, `${bar.name}${seen}`, left)),
       make("rect", { x: Math.min(from, to), y: y + 4, width: Math.max(1, Math.abs(to - from)), height: step - 8, class: bar.whole ? "all" : bar.log_odds < 0 ? "against" : "for" }),
-      make("text", { x: Math.max(from, to) + 4, y: y + 17 }, (bar.log_odds < 0 ? "" : "+") + bar.log_odds.toFixed(1)),
+      make("text", { x: Math.max(from, to) + 4, y: y + 17 }, signed(bar.log_odds)),
     );
   });
-  drawn.append(make("text", { x: left, y: step * bars.length + 22 }, `for ${explanation.rival} ← nats → for ${explanation.answer}`.slice(0, 70)));
+  drawn.append(make("text", { x: 0, y: step * bars.length + 22 }, `for ${explanation.rival} ← nats → for ${explanation.answer}`.slice(0, Math.floor(width / 7))));
   return drawn;
 }
 
@@ -269,20 +305,25 @@ async function look() {
 
 async function fit() {
   $("fitting").textContent = "Learning…";
+  $("fit").disabled = true;
+  try { await learn(); } catch (error) { $("fitting").textContent = ""; throw error; } finally { await inspect(); }
+  $("fitting").textContent = `Done: answers are from ${$("version").textContent.split(",")[0]} now.`;
+}
+
+async function learn() {
   const started = await (await ask(`${here()}/fit`, {})).json();
   for (;;) {
     await new Promise((done) => setTimeout(done, 500));
     const told = await (await ask(`${here()}/versions`)).json();
     const job = told.fits.find((each) => each.job === started.job);
     if (!job || job.state === "done") break;
-    if (job.state === "failed") { $("fitting").textContent = ""; throw new Error(job.error); }
+    if (job.state === "failed") throw new Error(job.error);
   }
-  await inspect();
-  $("fitting").textContent = `Done: answers are from ${$("version").textContent.split(",")[0]} now.`;
 }
 
 $("ask").onsubmit = guarded(recall);
-$("correct").onsubmit = guarded(() => tell(Number($("right").value)));
+$("correct").onsubmit = guarded(correct);
+$("key-form").onsubmit = guarded(collections);
 $("file").onchange = guarded(given);
 $("pixels").onchange = guarded(given);
 $("row").oninput = guarded(show);
