@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from experiments import publish
 from experiments.__main__ import NAMES, PLACES
+from experiments.claims import settings
 from experiments.support import harness, table_peers, wifi_protocol
 from experiments.support.harness import Experiment, Row
 
+from ahop.fitting import Settings
 from tests.apart import run_apart
 from tests.real_data import NEEDED, skip_without_data
 
@@ -33,6 +35,29 @@ def quick(name: str) -> dict[str, Any]:
     assert done.code == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
+
+
+def test_each_setting_is_halved_and_doubled_on_the_tasks_of_its_stage() -> None:
+    asked = [cell for cell in settings.cells(1, quick=True) if cell["setting"] != settings.DEFAULT]
+    names = {f"{stage}.{name}" for stage in settings.PLACES for name in settings.settings_of(stage)}
+    assert {cell["setting"] for cell in settings.cells(1, quick=False)} == names | {settings.DEFAULT}
+    assert {cell["change"] for cell in asked} == settings.FACTORS.keys()
+    for cell in asked:
+        stage, name = cell["setting"].split(".")
+        assert settings.changed(stage, name, cell["change"]) != Settings()
+
+
+def test_what_a_setting_moves_is_told_beside_the_default() -> None:
+    skip_without_data("settings")
+    task = "near infrared, a log"
+    cells = [
+        {"task": task, "setting": setting, "change": change, "seed": 0}
+        for setting, change in ((settings.DEFAULT, ""), ("unlabeled.clear_std_errors", settings.HALVED))
+    ]
+    rows = [row for cell in cells for row in settings.run(cell, quick=True)]
+    assert rows[0]["loss_moved"] is None
+    assert rows[1]["loss_moved"] == pytest.approx(rows[1]["loss"] - rows[0]["loss"])
+    assert settings.headline(settings.summarize(rows))["settings"] == 1
 
 
 @pytest.mark.parametrize("name", sorted(NEEDED))

@@ -18,7 +18,7 @@ from torch.testing import assert_close
 import ahop
 from ahop._core.missingness import Missingness
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
-from ahop.fitting.choosing.candidates import Candidate
+from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.groups import alignment_helps, numbered
 from ahop.fitting.choosing.selection import folds_of
 from ahop.fitting.corruption.additive import fit_additive

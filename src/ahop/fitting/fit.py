@@ -18,7 +18,8 @@ from ahop._core.placeholders import warn_of_placeholder
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt
-from ahop.fitting.choosing.candidates import CANDIDATES, Candidate, suitable
+from ahop.fitting.choosing.candidate import Candidate
+from ahop.fitting.choosing.candidates import CANDIDATES, suitable, wanted_candidates
 from ahop.fitting.choosing.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.choosing.posterior import behind
 from ahop.fitting.choosing.selection import (
@@ -26,7 +27,6 @@ from ahop.fitting.choosing.selection import (
     choose,
     describe_corruption,
     training_set_of,
-    wanted_candidates,
 )
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.settings import DEFAULT, Settings
@@ -67,7 +67,7 @@ def fit(
     queries: RowsLike | None = None,
     variant: Variant | None = None,
     similarity: str | Sequence[str] | None = None,
-    candidates: Sequence[Similarity | Callable[[Any, Any], Any]] = (),
+    candidates: str | Sequence[str | Similarity | Callable[[Any, Any], Any]] = (),
     solver: Literal["convex", "adam", "separation", "shrinkage"] | Solver | None = None,
     groups: Sequence[object] | None = None,
     labels: Entries | None = None,
@@ -92,7 +92,8 @@ def fit(
             "additive", "additive_per_dimension", "nuisance", "footprint", "debiased", "euclidean", "manhattan", "dot",
             "cosine", "correlation", "sorensen" and others that the documentation lists.
         candidates: metrics of your own, to be tried and pooled beside ours: similarities, or functions of (patterns,
-            queries) that answer scores (b, n), larger for closer. They need not be probabilities.
+            queries) that answer scores (b, n), larger for closer. They need not be probabilities. Or the name of a
+            preset, "radio" or "spectra", whose own metrics are then tried whatever the data look like.
         solver: for a memory's own similarity, by name or with settings. Default: "convex" where the similarity is
             linear in its coefficients, as footprints are, "shrinkage" where patterns have weights of their own, else
             "adam", the paper's recipe. "separation" is K-Hop's own and needs no pairs.
@@ -359,7 +360,7 @@ def _worth_a_log(asked: _Asked, labels: int, queries: int) -> list[Candidate]:
     if not asked.is_auto:
         return asked.wanted
     if labels + queries >= LEAST_QUERIES:
-        return [each for each in asked.wanted if each.name in TRIED or each.is_brought]
+        return [each for each in asked.wanted if each.name in TRIED or each.is_brought or each.is_asked]
     warnings.warn(
         f"{queries} queries are too few to learn from, {LEAST_QUERIES} are the least: the plain metric is kept. Give a "
         "longer log.",

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ahop._core.tensors import distinct
 from ahop.errors import InvalidValueError
-from ahop.fitting.choosing.candidates import Candidate
+from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.posterior import behind, calibrated, closest_rivals
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.similarities.aligned import AlignedSimilarity

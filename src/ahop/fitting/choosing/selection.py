@@ -12,7 +12,9 @@ from tqdm.auto import tqdm
 from ahop._core.tensors import distinct
 from ahop._core.typing import Patterns
 from ahop.errors import InvalidValueError
-from ahop.fitting.choosing.candidates import CANDIDATES, Candidate, debiased, own_candidates
+from ahop.fitting.choosing.candidate import Candidate
+from ahop.fitting.choosing.candidates import CANDIDATES
+from ahop.fitting.choosing.general import debiased
 from ahop.fitting.choosing.negatives import hard_negatives, pairs_to_scan
 from ahop.fitting.choosing.pool import LEAST_POOL_WEIGHT, cross_fitted, fit_pool, fit_pooled, promises
 from ahop.fitting.choosing.posterior import Rivals, behind, calibrated, closest_rivals
@@ -70,11 +72,6 @@ class Choice:
     def learned_from(self, training: TrainingSet) -> Similarity:
         """Refit this choice to other pairs."""
         return _together([each.learn(training) for each in self.candidates], self.candidates, self.weights)
-
-
-def wanted_candidates(names: Sequence[str] | None, brought: Sequence[object]) -> list[Candidate]:
-    """All of ours, or those named, and what somebody brought."""
-    return [each for each in CANDIDATES if names is None or each.name in names] + own_candidates(brought)
 
 
 def describe_corruption(training: TrainingSet, trials: Sequence[Trial], knows_wrong_pairs: bool) -> Corruption:

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from ahop.fitting.choosing.candidates import CANDIDATES, Candidate
+from ahop.fitting.choosing.candidate import Candidate
+from ahop.fitting.choosing.radio import RADIO
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.settings import Settings
 from ahop.fitting.unlabeled.contrast import Halves
@@ -25,7 +26,7 @@ def learn_heard(patterns: Tensor, queries: Tensor, settings: Settings) -> Pooled
     What a device adds to all strengths is the median of what queries differ by from the answers they get: an answer
     nearby shows it as well as the right one.
     """
-    members = [_followed(each, patterns, queries, settings) for each in CANDIDATES if each.name in MEMBERS]
+    members = [_followed(each, patterns, queries, settings) for each in RADIO if each.name in MEMBERS]
     pool = PooledSimilarity(members, MEMBERS).to(patterns)
     halves = Halves(patterns, queries)
     pool.weights.copy_(torch.tensor([halves.contrast(each).posterior.beta for each in members]))

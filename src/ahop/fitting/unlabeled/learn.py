@@ -7,13 +7,13 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from ahop.fitting.choosing.candidates import Candidate
+from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.posterior import behind
 from ahop.fitting.corruption.mixture import Form, MixtureFit
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.settings import Settings
 from ahop.fitting.unlabeled.contrast import Halves, contrast, drawn_origins
-from ahop.fitting.unlabeled.heard import HEARD, learn_heard
+from ahop.fitting.unlabeled.heard import HEARD, MEMBERS, learn_heard
 from ahop.fitting.unlabeled.origins import DISTANCES, Inference, OriginProblem, SoftPairs, infer_origins
 from ahop.fitting.unlabeled.silence import silence_tells
 from ahop.similarities.base import Similarity
@@ -106,7 +106,8 @@ def learn_unlabeled(
         queries = queries[
             torch.arange(MOST_QUERIES_LEARNED, device=queries.device) * len(queries) // MOST_QUERIES_LEARNED
         ]
-    hears = may_hear and silence_tells(patterns, queries, settings.unlabeled)
+    is_radio = any(each.is_asked and each.name in MEMBERS for each in wanted)
+    hears = is_radio or (may_hear and silence_tells(patterns, queries, settings.unlabeled))
     metric = HEARD if hears else PLAIN
     sources = SOURCES if any(each.name in TAUGHT_BY_DISTANCE for each in wanted) else (INFERRED,)
     judged: dict[str, list[Tensor]] = {}
