@@ -7,6 +7,7 @@
 #include "marginals.hpp"
 #include "mixture.hpp"
 #include "network.hpp"
+#include "passes.hpp"
 
 namespace ahop::AHOP_ISA {
 namespace {
@@ -403,5 +404,7 @@ extern const Kernels<float> kernels_float;
 extern const Kernels<double> kernels_double;
 const Kernels<float> kernels_float = kernels<float>();
 const Kernels<double> kernels_double = kernels<double>();
+extern const Passes passes_of_plans;
+const Passes passes_of_plans = {walk, scatter, pool, mass, squares};
 
 }  // namespace ahop::AHOP_ISA

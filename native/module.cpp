@@ -8,18 +8,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <memory>
-#include <new>
 #include <stdexcept>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "job.hpp"
+#include "plan.hpp"
+#include "sharing.hpp"
 
 namespace nb = nanobind;
 
@@ -29,6 +26,7 @@ namespace ahop {
     namespace isa {                             \
     extern const Kernels<float> kernels_float;  \
     extern const Kernels<double> kernels_double; \
+    extern const Passes passes_of_plans;         \
     }
 
 AHOP_DECLARE(baseline)
@@ -45,6 +43,7 @@ struct InstructionSet {
     const char* name;
     const Kernels<float>* of_float;
     const Kernels<double>* of_double;
+    const Passes* of_plans;
 };
 
 std::vector<InstructionSet> supported() {
@@ -52,11 +51,11 @@ std::vector<InstructionSet> supported() {
 #ifdef AHOP_X86
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-        found.push_back({"avx512", &avx512::kernels_float, &avx512::kernels_double});
+        found.push_back({"avx512", &avx512::kernels_float, &avx512::kernels_double, &avx512::passes_of_plans});
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        found.push_back({"avx2", &avx2::kernels_float, &avx2::kernels_double});
+        found.push_back({"avx2", &avx2::kernels_float, &avx2::kernels_double, &avx2::passes_of_plans});
 #endif
-    found.push_back({"baseline", &baseline::kernels_float, &baseline::kernels_double});
+    found.push_back({"baseline", &baseline::kernels_float, &baseline::kernels_double, &baseline::passes_of_plans});
     return found;
 }
 
@@ -103,52 +102,10 @@ void require(bool holds, const char* what) {
     if (!holds) throw nb::value_error(what);
 }
 
-struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-};
-
 template <class T>
 std::size_t block_count(std::size_t rows) {
     constexpr std::size_t lanes = BLOCK_BYTES / sizeof(T);
     return (rows + lanes - 1) / lanes;
-}
-
-// Who takes which blocks: whoever is free, or each thread its own part, so that sums are the same in every run.
-enum class Shares { WHOEVER_IS_FREE, EACH_ITS_OWN };
-
-// Shares [0, count) out; `work(first, last, thread, scratch)`. Threads live for one call: nothing is left behind for a
-// fork to break.
-template <class Work>
-void share_out(std::size_t count, std::size_t scratch_bytes, std::size_t threads, Shares shares, const Work& work) {
-    threads = std::max<std::size_t>(1, std::min(threads, count));
-    std::size_t own = (count + threads - 1) / threads;
-    std::size_t chunk = std::max<std::size_t>(1, std::min<std::size_t>(64, own / 4));
-    std::atomic<std::size_t> next{0};
-    std::vector<std::unique_ptr<void, Free>> scratch;
-    for (std::size_t i = 0; i < threads; ++i) {
-        scratch.emplace_back(std::aligned_alloc(64, (scratch_bytes + 63) / 64 * 64));
-        if (!scratch.back()) throw std::bad_alloc();
-    }
-    auto run = [&](std::size_t thread) {
-        if (shares == Shares::EACH_ITS_OWN) {
-            std::size_t first = std::min(thread * own, count);
-            work(first, std::min(first + own, count), thread, scratch[thread].get());
-            return;
-        }
-        for (std::size_t first; (first = next.fetch_add(chunk)) < count;)
-            work(first, std::min(first + chunk, count), thread, scratch[thread].get());
-    };
-    std::vector<std::thread> others;
-    others.reserve(threads);
-    std::size_t started = 1;
-    try {
-        for (; started < threads; ++started) others.emplace_back(run, started);
-    } catch (const std::system_error&) {
-        // No more threads are to be had: this one does the rest.
-    }
-    run(0);
-    for (std::size_t i = started; i < threads; ++i) run(i);
-    for (std::thread& other : others) other.join();
 }
 
 template <class T>
@@ -458,6 +415,11 @@ void define(nb::module_& module) {
 }
 
 }  // namespace
+
+void define_plan(nb::module_& module);
+const Passes& passes();
+const Passes& passes() { return *all()[chosen].of_plans; }
+
 }  // namespace ahop
 
 NB_MODULE(_native, module) {
@@ -466,4 +428,5 @@ NB_MODULE(_native, module) {
     module.def("use", &ahop::use, nb::arg("name"), "Choose one of them; for tests.");
     ahop::define<float>(module);
     ahop::define<double>(module);
+    ahop::define_plan(module);
 }

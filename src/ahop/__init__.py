@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ahop.memory.recall import Recall
     from ahop.memory.report import FitReport
     from ahop.nn import compat
-    from ahop.operate import attaching, linking, watching
+    from ahop.operate import adapters, attaching, linking, watching
     from ahop.operate.asking import ask
     from ahop.operate.attaching.attach import attach
     from ahop.operate.linking.links import link
@@ -71,6 +71,7 @@ __all__ = [
     "Recall",
     "Softmax",
     "adapt",
+    "adapters",
     "ask",
     "attach",
     "attaching",
@@ -148,6 +149,7 @@ _LATER = {
 }
 # Modules of the rooms that are reached from the top of the package.
 _ROOMS = {
+    "adapters": "operate",
     "attaching": "operate",
     "capacity": "paper",
     "cluster": "scale",

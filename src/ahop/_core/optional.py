@@ -38,3 +38,10 @@ pandas = _optional("pandas", package="pandas", extra="datasets")
 pillow = _optional("PIL.Image", package="pillow", extra="datasets")
 sparse = _optional("scipy.sparse", package="scipy", extra="link")
 csgraph = _optional("scipy.sparse.csgraph", package="scipy", extra="link")
+langchain = _optional("langchain_core", "langchain_core.retrievers", package="langchain-core", extra="langchain")
+llama_index = _optional(
+    "llama_index.core",
+    *("llama_index.core.retrievers", "llama_index.core.schema"),
+    package="llama-index-core",
+    extra="llama-index",
+)

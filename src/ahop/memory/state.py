@@ -16,8 +16,9 @@ from ahop._core.typing import Entries, Queries, Scores, Weights
 from ahop.memory.comparison import Compared, explain
 from ahop.memory.explanation import Explanation
 from ahop.memory.model import Model
+from ahop.memory.planning import Answered, Plans
 from ahop.memory.ranking import posterior_of
-from ahop.memory.recall import Recall
+from ahop.memory.recall import Recall, labels_at
 from ahop.memory.recaller import answers_of, looked_up
 from ahop.memory.scoring import rank, rank_together, settled, with_prior, without_floor
 from ahop.modulations.unmodulated import Unmodulated
@@ -30,6 +31,7 @@ class State:
     Attributes:
         modulated: the patterns as the similarity sees them, where they are no longer those of `patterns`.
         prepared: what was made of the patterns alone; None if nothing is kept.
+        plans: patterns and model laid out for the compiled recall, once they were asked.
     """
 
     patterns: Tensor
@@ -38,6 +40,7 @@ class State:
     model: Model
     modulated: Tensor | None = None
     prepared: Prepared | None = field(init=False)
+    plans: Plans = field(init=False, default_factory=Plans)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prepared", prepared(self.patterns))
@@ -72,8 +75,19 @@ class State:
     ) -> Recall[Tensor]:
         """Recall by the scores of all patterns, or of some rows (m,)."""
         k = min(k, len(self.patterns))
+        if rows is None and groups is None and self.modulated is None:
+            plan = self.plans.of(self.model, self.patterns, self.log_prior)
+            answered = None if plan is None else plan.rank(queries.detach().numpy(), k, torch.get_num_threads())
+            if answered is not None:
+                return self._answered(answered)
         ranked = rank(self.model, self.stored(), queries, k, groups=groups, rows=rows, log_prior=self.log_prior)
         return answers_of(ranked, self.model, k, self.patterns, self.labels)
+
+    def _answered(self, found: Answered) -> Recall[Tensor]:
+        ids, posterior = torch.from_numpy(found.ids), torch.from_numpy(found.posterior)
+        unknown = None if found.unknown is None else torch.from_numpy(found.unknown)
+        labels = labels_at(self.labels, found.ids)
+        return Recall(ids, posterior, self.patterns.detach()[ids], unknown, labels, self.model.is_checked)
 
     def recalled_together(
         self, queries: Queries, k: int, rows: Tensor | None, groups: Sequence[object] | None, same: Entries
