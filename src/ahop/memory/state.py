@@ -13,7 +13,7 @@ from ahop._core.missing import filled, holds_nan, observed
 from ahop._core.prepared import Prepared, derived, prepared
 from ahop._core.tensors import all_finite, saturate
 from ahop._core.typing import Entries, Queries, Scores, Weights
-from ahop.memory.comparison import Compared, explain
+from ahop.memory.explaining import Compared, explain
 from ahop.memory.explanation import Explanation
 from ahop.memory.model import Model
 from ahop.memory.planning import Answered, Plans
