@@ -21,6 +21,7 @@ from ahop.memory.ranking import posterior_of
 from ahop.memory.recall import Recall, labels_at
 from ahop.memory.recaller import answers_of, looked_up
 from ahop.memory.scoring import rank, rank_together, settled, with_prior, without_floor
+from ahop.modulations.unmodulated import Unmodulated
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class State:
         if self.modulated is not None:
             return self.modulated
         modulation = self.model.modulation
-        return derived(self.patterns, modulation, modulation)
+        return self.patterns if isinstance(modulation, Unmodulated) else derived(self.patterns, modulation, modulation)
 
     def scores(self, queries: Queries) -> Scores:
         scores = self.model.similarity(self.stored(), queries)
