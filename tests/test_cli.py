@@ -27,7 +27,7 @@ import ahop
 from ahop.cli.commands import COMMANDS
 from ahop.cli.running import command
 from ahop.cli.tables.choosing import Wanted, choose
-from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.formats import read_sheet
 from ahop.cli.tables.saving import write_table, written
 from ahop.cli.tables.sheet import Sheet
 from ahop.cli.tables.table import Table

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ahop._core.words import did_you_mean, told
 from ahop.cli.running import RequestError
-from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.formats import read_sheet
 from ahop.cli.tables.sheet import Column, Sheet
 from ahop.cli.tables.table import Name, Table, names_from
 from ahop.cli.talk import Talk
