@@ -27,7 +27,7 @@ import ahop
 from ahop.cli.commands import COMMANDS
 from ahop.cli.running import command
 from ahop.cli.tables.choosing import Wanted, choose
-from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.formats import read_sheet
 from ahop.cli.tables.saving import write_table, written
 from ahop.cli.tables.sheet import Sheet
 from ahop.cli.tables.table import Table
@@ -682,6 +682,6 @@ def test_a_note_counts_the_columns_of_the_file_and_asks_for_names_that_are_nearl
     scans = pd.read_csv("scans.csv")[["scan", "ap01", "ap02", "ap03"]].rename(columns={"ap03": "AP03"})
     scans.to_csv("few.csv", index=False)
     (note,) = document("ahop recall rooms.ahop few.csv")["notes"][:1]
-    assert "2 of the memory's 16 columns" in note
+    assert "2 of the memory's 16 columns (ap01, ap02); the others not observed" in note
     assert "'AP03' (not in the memory. Did you mean 'ap03'?)" in note
     assert "Did you mean 'scan'?" in run("ahop recall rooms.ahop scans.csv --id scans").stderr

@@ -4,15 +4,18 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import urlsplit
 
 import pytest
 
 import ahop
 import ahop.estimators
 import ahop.nn
+from tests import postgres
 from tests.readme import python_blocks, run_block
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,8 +79,17 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in python_blocks(page.read_text(encoding="utf-8")):
-        run_block(block, page.name, namespace)
+    text = page.read_text(encoding="utf-8")
+    with ExitStack() as stack:
+        if 'psycopg.connect(""' in text:
+            if postgres.binaries() is None:
+                pytest.skip("no server of PostgreSQL is installed")
+            address = urlsplit(stack.enter_context(postgres.server()))
+            known = {"HOST": address.hostname, "PORT": address.port, "USER": address.username, "DATABASE": "postgres"}
+            for name, value in known.items():
+                monkeypatch.setenv(f"PG{name}", str(value))
+        for block in python_blocks(text):
+            run_block(block, page.name, namespace)
 
 
 def test_the_similarity_to_add_has_fifteen_lines() -> None:

@@ -119,6 +119,17 @@ def test_a_memory_drops_it_with_its_patterns_and_leaves_nothing_on_them() -> Non
     assert held(patterns) is None
 
 
+def test_an_index_holds_it_for_its_patterns() -> None:
+    index = ahop.index(ahop.AssociativeMemory(rows(40, gaps=0), ahop.similarities.EuclideanSimilarity()))
+    index.recall(rows(4, gaps=0), k=2)
+    before = held(index._stored)
+    assert before is not None
+    index.add(rows(3, gaps=0))
+    index.recall(rows(4, gaps=0), k=2)
+    assert held(index._stored) not in (None, before)
+    assert len(index._stored) == 43
+
+
 def test_gradients_reach_patterns_and_parts() -> None:
     similarity, patterns = CosineSimilarity(), rows(gaps=0).requires_grad_()
     assert prepared(patterns) is None

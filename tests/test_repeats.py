@@ -134,6 +134,19 @@ def test_a_log_that_repeats_itself_as_no_known_group_does_is_not_checked(
     assert not ahop.adapt(by_name, queries[80:110], groups=["third"] * 30, progress=False).model.is_checked
 
 
+def test_a_known_group_that_is_stuck_does_not_speak_for_new_ones() -> None:
+    rows, labels, names, places = survey()
+    stuck = torch.tensor([name == "phone 3" for name in names])
+    rows[stuck] = rows[stuck][:1].expand(int(stuck.sum()), -1)
+    memory = ahop.fit(rows, labels=labels, groups=names, similarity="mixture", progress=False)
+    assert isinstance(memory.report, ahop.FitReport)
+    assert memory.report.repeats is not None
+    assert memory.report.repeats.right >= 0.95  # with it, a sixth would be wrong
+    origins, queries = visits(places, 7.0, seed=1)
+    found, said = right(ahop.adapt(memory, queries[:50], progress=False), queries[50:], origins[50:])
+    assert abs(found - said) <= 0.05
+
+
 def test_coarse_rows_repeat_in_known_groups_too() -> None:
     rows, labels, names, places = survey(spread=0.0)
     memory = ahop.fit(

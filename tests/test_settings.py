@@ -1,5 +1,6 @@
 """Settings of the fits: checked, passed down, saved with the model, and the same as before where none are given."""
 
+import re
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,12 @@ def test_a_share_is_at_most_one() -> None:
 def test_one_fold_judges_nothing() -> None:
     with pytest.raises(InvalidValueError, match="at least 2"):
         SelectionSettings(folds=1)
+
+
+def test_every_setting_is_read_by_a_fit() -> None:
+    sources = [path.read_text() for path in Path(ahop.fitting.__file__).parent.rglob("*.py") if path.stem != "settings"]
+    read = set(re.findall(r"\.([a-z_]+)\b", " ".join(sources)))
+    assert {name for _, name in NAMES} <= read
 
 
 def test_names_are_those_of_their_stages() -> None:

@@ -1,6 +1,6 @@
 """`Prepared`: results that depend on stored patterns and on no query, kept so that no query pays for them again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, TypeVar, final
@@ -18,21 +18,23 @@ Made = TypeVar("Made")
 MOST_BYTES = 128 * 2**20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _State:
-    """The state of patterns and of a part, by which a change in place shows: torch counts these, nothing else does."""
+    """The state of patterns and of a part, by which a change in place shows."""
 
     version: int
-    settings: Sequence[object] = ()
-    versions: Sequence[int] = ()
-    tensors: Sequence[Tensor] = ()
+    settings: list[dict[str, object]]
+    tensors: list[Tensor]
+    versions: list[int]
 
-    def is_same(self, other: "_State") -> bool:
+    def __eq__(self, other: object) -> bool:
         return (
-            (self.version, self.settings, self.versions) == (other.version, other.settings, other.versions)
-            and len(self.tensors) == len(other.tensors)
+            isinstance(other, _State)
+            and (self.version, self.settings, self.versions) == (other.version, other.settings, other.versions)
             and all(mine is theirs for mine, theirs in zip(self.tensors, other.tensors, strict=True))
         )
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @final
@@ -45,7 +47,7 @@ class Prepared:
 
     def __init__(self, patterns: Tensor) -> None:
         self.patterns = patterns
-        self._made: WeakKeyDictionary[Any, tuple[_State, Any, Prepared | None]] = WeakKeyDictionary()
+        self._made: WeakKeyDictionary[Any, tuple[int | _State, Any, Prepared | None]] = WeakKeyDictionary()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Callable[[Tensor], "Prepared | None"], tuple[Tensor]]:
@@ -56,7 +58,7 @@ class Prepared:
         key, state = make if part is None else part, _state(self.patterns, part)
         with self._lock:
             found = self._made.get(key)
-        if found is None or not found[0].is_same(state):
+        if found is None or found[0] != state:
             with torch.inference_mode(False), torch.no_grad():
                 made = make(self.patterns)
             again = None
@@ -122,9 +124,10 @@ def _is_learning(part: Module) -> bool:
     return any(each.requires_grad or each.is_inference() for each in (*part.parameters(), *part.buffers()))
 
 
-def _state(patterns: Tensor, part: Module | None) -> _State:
+def _state(patterns: Tensor, part: Module | None) -> int | _State:
+    """The version of the patterns is enough for a function; torch counts changes in place, and nothing else does."""
     if part is None:
-        return _State(patterns._version)
+        return patterns._version
     tensors = [*part.parameters(), *part.buffers()]
     settings = [each.configuration() for each in part.modules() if isinstance(each, Component)]
-    return _State(patterns._version, settings, [each._version for each in tensors], tensors)
+    return _State(patterns._version, settings, tensors, [each._version for each in tensors])

@@ -35,7 +35,7 @@ def load_memory(path: Path, talk: Talk) -> "AssociativeMemory":
         try:
             return read_memory(path)
         except FileFormatError as error:
-            from ahop.cli.tables.reading import READERS
+            from ahop.cli.tables.formats import READERS
 
             if path.suffix.lower() in READERS:
                 raise RequestError(

@@ -3,7 +3,7 @@
 import os
 from contextlib import AbstractContextManager, nullcontext
 
-from ahop._core.threads import own_threads
+from ahop._core.own_threads import own_threads
 from ahop.errors import InvalidValueError
 
 

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager, nullcontext
 
-from ahop._core.threads import own_threads
+from ahop._core.own_threads import own_threads
 
 # Entries of the copies up to which one thread is as fast as several.
 SMALL = 1 << 21

@@ -142,7 +142,7 @@ def _planned(model: Model, stored: NDArray[np.float32], log_prior: Tensor | None
 
 @dataclass(frozen=True)
 class _Step:
-    """What is done to queries first, and to the patterns too if it is a transform."""
+    """Steps applied to queries first, and to the patterns too if they are transforms."""
 
     add: Callable[[Any], None]
     transform: Transform | None = None
@@ -315,7 +315,7 @@ class _Kept:
 
 
 def _places(model: Module) -> list[tuple[dict[str, Any], str, Any]]:
-    """Where the model keeps its parts and its numbers."""
+    """Parts and numbers of the model."""
     found: list[tuple[dict[str, Any], str, Any]] = []
     for module in model.modules():
         if isinstance(module, Reference):  # answers nothing

@@ -13,13 +13,15 @@ from ahop._core.missing import filled, holds_nan, observed
 from ahop._core.prepared import Prepared, derived, prepared
 from ahop._core.tensors import all_finite, saturate
 from ahop._core.typing import Entries, Queries, Scores, Weights
-from ahop.memory.explanation import Compared, Explanation, explain
+from ahop.memory.explaining import Compared, explain
+from ahop.memory.explanation import Explanation
 from ahop.memory.model import Model
 from ahop.memory.planning import Answered, Plans
 from ahop.memory.ranking import posterior_of
 from ahop.memory.recall import Recall, labels_at
 from ahop.memory.recaller import answers_of, looked_up
 from ahop.memory.scoring import rank, rank_together, settled, with_prior, without_floor
+from ahop.modulations.unmodulated import Unmodulated
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class State:
         if self.modulated is not None:
             return self.modulated
         modulation = self.model.modulation
-        return derived(self.patterns, modulation, modulation)
+        return self.patterns if isinstance(modulation, Unmodulated) else derived(self.patterns, modulation, modulation)
 
     def scores(self, queries: Queries) -> Scores:
         scores = self.model.similarity(self.stored(), queries)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ahop._core.words import did_you_mean, told
 from ahop.cli.running import RequestError
-from ahop.cli.tables.reading import read_sheet
+from ahop.cli.tables.formats import read_sheet
 from ahop.cli.tables.sheet import Column, Sheet
 from ahop.cli.tables.table import Name, Table, names_from
 from ahop.cli.talk import Talk
@@ -91,7 +91,7 @@ def choose(sheet: Sheet, wanted: Wanted) -> Table:
         columns, values = _in_order(sheet, numbers, wanted, wanted.count)
     words = {each.name: list(each.words) for each in others if each.numbers is None and each.words is not None}
     names = {each.name for each in numbers}
-    absent = sum(name not in names for name in columns or ()) if sheet.has_names else 0
+    absent = tuple(name for name in columns or () if name not in names) if sheet.has_names else ()
     return Table(sheet.path, values, columns, sheet.has_names, ids, id_column, roles, ignored, words, absent)
 
 
@@ -139,7 +139,8 @@ def _is_taken(column: Column, sheet: Sheet, wanted: Wanted, ignored: dict[str, s
     elif wanted.columns and not is_asked:
         why = "not among --columns"
     elif wanted.known is not None and sheet.has_names and name not in wanted.known:
-        why = UNKNOWN + did_you_mean(name, [each for each in wanted.known if each not in sheet.columns])
+        near = did_you_mean(name, [each for each in wanted.known if each not in sheet.columns])
+        why = f"{UNKNOWN}.{near}" if near else UNKNOWN
     elif not sheet.has_names and not _is_place(column, sheet):
         why = "it stands beside the rows"
     elif column.numbers is None:

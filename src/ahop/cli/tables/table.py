@@ -40,7 +40,7 @@ class Table:
     roles: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     ignored: dict[str, str] = field(default_factory=dict)
     words: dict[str, list[str | None]] = field(default_factory=dict)
-    absent: int = 0
+    absent: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -72,10 +72,11 @@ class Table:
         count = self.values.shape[1]
         if self.columns is None:
             return f"{count} columns of numbers{'' if self.has_names else ' without names'}"
-        ends = self.columns if count < 3 else (self.columns[0], "...", self.columns[-1])
+        there = [name for name in self.columns if name not in self.absent]
+        ends = ", ".join(there if len(there) < 3 else (there[0], "...", there[-1]))
         if self.absent:
-            return f"{count - self.absent} of the memory's {count} columns ({', '.join(ends)}); the others not observed"
-        return f"{count} columns of numbers ({', '.join(ends)})"
+            return f"{len(there)} of the memory's {count} columns ({ends}); the others not observed"
+        return f"{count} columns of numbers ({ends})"
 
 
 def names_from(texts: Sequence[str]) -> list[Name]:

@@ -51,13 +51,18 @@ class Check:
 def check(repeats: Repeats, model: Model, seed: int, settings: PosteriorSettings, finds_offset: bool) -> Check:
     """Answer each part of the rows from patterns that are made without it.
 
+    A group that is stuck says nothing about a new one, and is not asked.
+
     Args:
         finds_offset: whether the offset of each part is taken off, found from rows of it as if nobody had labeled them.
     """
     generator, turns = Generator().manual_seed(seed), repeats.in_turn()
     most = max(LEAST_ASKED, min(QUERIES_FOR_OFFSET, MOST_SCORES // max(1, len(turns) * len(turns[0][0]))))
     scores, origins, part_of = [], [], []
+    stuck = _stuck([repeats.rows[rows] for _, rows in turns])
     for part, (patterns, rows) in enumerate(turns):
+        if part in stuck:
+            continue
         drawn = rows[torch.randperm(len(rows), generator=generator)]
         log, asked = drawn[:LOG], drawn[LOG : LOG + most] if len(drawn) >= LOG + LEAST_ASKED else drawn[:most]
         if not len(asked):
@@ -111,11 +116,30 @@ def repetitions(reference: Reference | None, log: Tensor) -> int:
         return 0
     rows = {name: [row for row, each in enumerate(names) if each == name] for name in names}
     known = sum(_repeated(reference.queries[own]) for own in rows.values())
-    as_many = max(1, len(names) // len(rows))
-    some = log[:: -(-len(log) // as_many)]
-    count, rate = _repeated(some), (known + 1) / (len(names) + 1)
-    fewer = sum(comb(len(some), each) * rate**each * (1 - rate) ** (len(some) - each) for each in range(count))
-    return _repeated(log) if 1 - fewer < REPEATED_BY_CHANCE else 0
+    some = _evenly(log, max(1, len(names) // len(rows)))
+    return _repeated(log) if _repeats_more(_repeated(some), len(some), known, len(names)) else 0
+
+
+def _stuck(groups: list[Tensor]) -> set[int]:
+    """Numbers of the groups whose rows repeat each other more than those of all others do."""
+    some = [_evenly(rows, LOG) for rows in groups]
+    repeated, counts = [_repeated(rows) for rows in some], [len(rows) for rows in some]
+    return {
+        number
+        for number, (own, count) in enumerate(zip(repeated, counts, strict=True))
+        if _repeats_more(own, count, sum(repeated) - own, sum(counts) - count)
+    }
+
+
+def _repeats_more(own: int, count: int, known: int, of: int) -> bool:
+    """True if chance, at the rate of others, repeats so many rows of this count less often than is taken for chance."""
+    rate = (known + 1) / (of + 1)
+    fewer = sum(comb(count, each) * rate**each * (1 - rate) ** (count - each) for each in range(own))
+    return 1 - fewer < REPEATED_BY_CHANCE
+
+
+def _evenly(rows: Tensor, most: int) -> Tensor:
+    return rows[:: max(1, -(-len(rows) // most))]
 
 
 def _repeated(rows: Tensor) -> int:

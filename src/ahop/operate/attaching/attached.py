@@ -16,7 +16,8 @@ from ahop._core.label_tensors import as_text, from_text
 from ahop._core.labels import Label, as_label, as_labels
 from ahop._core.typing import Entries, Queries, RowsLike
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
-from ahop.memory.explanation import DOUBT, LEAST, LEAST_POSTERIOR, OTHER_ANSWERS, PRIOR, UNKNOWN, Bar, Explanation
+from ahop.memory.explaining import DOUBT, LEAST, LEAST_POSTERIOR, OTHER_ANSWERS, PRIOR, UNKNOWN
+from ahop.memory.explanation import Bar, Explanation
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import BaseRecaller
 from ahop.memory.saving.archive import read_archive, write_archive

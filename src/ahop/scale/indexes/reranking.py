@@ -21,7 +21,8 @@ from ahop._core.prepared import have_gaps, prepared
 from ahop._core.tensors import best_first, lowest
 from ahop._core.typing import Entries, Queries, RowsLike, Scores
 from ahop.errors import InvalidValueError
-from ahop.memory.explanation import Compared, Explanation, explain
+from ahop.memory.explaining import Compared, explain
+from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.paired import paired_scores
 from ahop.memory.ranking import Ranked, Ranking, gathered
