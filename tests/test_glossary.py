@@ -75,9 +75,8 @@ def test_recall_has_the_same_words_in_python_over_http_and_on_the_command_line()
     assert set(FitBody.__struct_fields__) <= set(inspect.signature(ahop.fit).parameters)
 
 
-@pytest.mark.parametrize(
-    "writes", [recall_response, Answers.columns, Answers.documents, Answers.shown, explain, mcp.server]
-)
+# The table on a screen speaks to people instead: "none of these: 65 %; if one of them ...".
+@pytest.mark.parametrize("writes", [recall_response, Answers.columns, Answers.documents, explain, mcp.server])
 def test_an_answer_has_the_same_words_in_python_over_http_and_on_the_command_line(
     writes: Callable[..., object],
 ) -> None:

@@ -36,7 +36,7 @@ def labeled(patterns: torch.Tensor) -> ahop.AssociativeMemory:
 
 def test_a_report_without_labels_begins_with_the_word(unlabeled: ahop.AssociativeMemory) -> None:
     assert str(unlabeled.report).startswith("Unchecked: ")
-    assert "no label checked this" in str(unlabeled.report)
+    assert "no labels used" in str(unlabeled.report)
 
 
 def test_labels_check_probabilities(labeled: ahop.AssociativeMemory) -> None:

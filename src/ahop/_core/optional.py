@@ -41,7 +41,8 @@ csgraph = _optional("scipy.sparse.csgraph", package="scipy", extra="link")
 langchain = _optional("langchain_core", "langchain_core.retrievers", package="langchain-core", extra="langchain")
 llama_index = _optional(
     "llama_index.core",
-    *("llama_index.core.retrievers", "llama_index.core.schema"),
+    "llama_index.core.retrievers",
+    "llama_index.core.schema",
     package="llama-index-core",
     extra="llama-index",
 )
