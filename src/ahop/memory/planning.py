@@ -108,8 +108,11 @@ def plan_of(model: Model, patterns: Patterns, log_prior: Tensor | None) -> Plan 
     if not model.weighs_by_mass or not model.beta < LARGEST_BETA or patterns.shape[1] > MOST_DIMENSIONS:
         return None
     stored = patterns.detach().contiguous().numpy()
-    few = bool((~np.isnan(stored[:: 1 + len(stored) // SAMPLED])).mean() < FEW_OBSERVED)
-    for as_lists in [True, False] if few else [False]:
+    observed = 1 - float(np.isnan(stored[:: 1 + len(stored) // SAMPLED]).mean())
+    parts = sum(1 for each in model.similarity.modules() if type(each) in LEAVES)
+    for as_lists in [True, False] if observed < FEW_OBSERVED else [False]:
+        if parts * stored.nbytes * (2 * observed if as_lists else 1) > MOST_BYTES:
+            continue
         try:
             with torch.no_grad():
                 return _planned(model, stored, log_prior, as_lists)
@@ -120,9 +123,6 @@ def plan_of(model: Model, patterns: Patterns, log_prior: Tensor | None) -> Plan 
 
 def _planned(model: Model, stored: NDArray[np.float32], log_prior: Tensor | None, as_lists: bool) -> Plan:
     assert native.native is not None
-    parts = sum(1 for each in model.similarity.modules() if type(each) in LEAVES)
-    if parts * stored.nbytes * (2 * FEW_OBSERVED if as_lists else 1) > MOST_BYTES:
-        raise UnplannedError
     builder = _Builder(native.native.Plan(stored, as_lists), as_lists)
     _add(model.similarity, builder, (), 1.0)
     detector = None
