@@ -62,6 +62,9 @@ class Machine(RuleBasedStateMachine):
     counts: ClassVar[Counter[str]] = Counter()
     # The first promise that was broken. Steps are counted until then: those that only shorten its sequence are none.
     broken: ClassVar[Exception | None] = None
+    # Threads of the process, and of torch, before the first step.
+    threads_before: ClassVar[set[threading.Thread]] = set()
+    torch_threads: ClassVar[int] = 1
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,9 +88,10 @@ class Machine(RuleBasedStateMachine):
         if not self.is_idle:
             self._count("steps")
         self.is_idle = False
-        require(torch.get_num_threads() == 1, WRONG, "the number of torch's threads was changed")
+        require(torch.get_num_threads() == Machine.torch_threads, WRONG, "the number of torch's threads was changed")
         require(torch.get_default_dtype() == torch.float32, WRONG, "torch's default precision was changed")
-        left = [each.name for each in threading.enumerate() if each.name not in THREADS]
+        began = set(threading.enumerate()) - Machine.threads_before
+        left = [each.name for each in began if each.name not in THREADS]
         require(not left, WRONG, f"threads are left: {left}")
 
     def attempt(self, name: str, call: Callable[[], Result], is_right: bool | None) -> Result | None:
@@ -167,6 +171,7 @@ def _begin(machine: type[Machine], number: int, seeds: int, say: forks.Say) -> N
 def play(machine: type[Machine], number: int) -> dict[str, Any]:
     """The sequences of one seed: `counts` of steps and calls, and as `bad` what was broken by which sequence."""
     Machine.counts, Machine.broken, bad = Counter(), None, list[tuple[str, str]]()
+    Machine.threads_before, Machine.torch_threads = set(threading.enumerate()), torch.get_num_threads()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
