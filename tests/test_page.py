@@ -122,7 +122,7 @@ def test_a_damaged_picture_is_found_explained_corrected_and_learned_from(
     wait(browser, lambda: "version 2" in text(browser, "fitting") or text(browser, "error"))
     assert not text(browser, "error")
     assert "version 2" in text(browser, "version")
-    assert "queries so far" in text(browser, "state")
+    assert "1 query so far" in text(browser, "state") or "queries so far" in text(browser, "state")
     said = browser.get_log("browser")  # type: ignore[no-untyped-call]
     assert [each for each in said if each["level"] == "SEVERE"] == []
 

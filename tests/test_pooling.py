@@ -274,11 +274,17 @@ def test_one_name_in_a_list_is_that_name() -> None:
 # What is refused.
 
 
-@pytest.mark.parametrize("wrong", ["euclidean", 3.0, None])
+@pytest.mark.parametrize("wrong", [3.0, None])
 def test_what_is_neither_is_refused_with_the_mend(wrong: Any, unchecked: None) -> None:
     with pytest.raises(
         InvalidTypeError, match=r"`candidates` must be similarities, or functions.*name them by `similarity`"
     ):
+        learn([left, wrong])
+
+
+def test_a_name_that_is_no_preset_is_refused_with_those_that_are(unchecked: None) -> None:
+    wrong: Any = "euclidean"
+    with pytest.raises(InvalidValueError, match="`candidates` must be one of 'radio', 'spectra'; got 'euclidean'"):
         learn([left, wrong])
 
 
