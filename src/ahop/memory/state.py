@@ -16,7 +16,8 @@ from ahop._core.typing import Entries, Queries, Scores, Weights
 from ahop.memory.explaining import Compared, explain
 from ahop.memory.explanation import Explanation
 from ahop.memory.model import Model
-from ahop.memory.planning import Answered, Plans
+from ahop.memory.planning import Answered
+from ahop.memory.plans import Plans
 from ahop.memory.ranking import posterior_of
 from ahop.memory.recall import Recall, labels_at
 from ahop.memory.recaller import answers_of, looked_up

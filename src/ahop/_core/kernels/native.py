@@ -1,4 +1,4 @@
-"""The compiled kernels, where the package was built with a compiler."""
+"""The compiled kernels on tensors."""
 
 import logging
 from functools import cache
@@ -9,16 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-try:
-    from ahop._core.kernels import _native  # type: ignore[attr-defined]
-except ImportError:  # built without a compiler
-    _native = None
+from ahop._core.kernels.compiled import MOST_DIMENSIONS
+from ahop._core.kernels.compiled import native as found
 
-native: ModuleType | None = _native
+native: ModuleType | None = found
 
 # What the kernels serve.
 DTYPES = (torch.float32, torch.float64)
-MOST_DIMENSIONS = 4096
 
 # Work below this is done before a second thread has woken up.
 LEAST_SHARED_WORK = 1 << 18
