@@ -57,7 +57,8 @@ class Scored:
 
 
 def unit(rows: NDArray[Any]) -> Rows:
-    return (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    found: Rows = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    return found
 
 
 def adapters(spaces: Spaces, seed: int) -> Iterator[tuple[str, Scored]]:
