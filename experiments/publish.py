@@ -68,6 +68,7 @@ COLUMNS: dict[str, list[str]] = {
         ),
         "refused",
     ],
+    "two_spaces": ["task", "pairs", "way", "top1", "top10", "log_loss", "ece", "ece_pooled"],
     "calibration": ["setting", "model", "ece", "top1", "confidence", "chosen"],
     "unlabelled": [
         *("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "blended", "bayes_blend"),

@@ -20,6 +20,7 @@ NEEDED = {
     "tab_tabular": ("purchase",),
     "tab_tabular_network": ("purchase",),
     "tab_tabular_parts": ("purchase",),
+    "two_spaces": ("debian_text",),
     "unseen_corruption": ("sugarcane_nir",),
     "watching": ("uji_indoorloc",),
     "wifi": ("uji_indoorloc",),

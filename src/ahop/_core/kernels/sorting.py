@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.kernels.native import DTYPES, MOST_DIMENSIONS, compiled, threads_for
+from ahop._core.kernels.compiled import MOST_DIMENSIONS
+from ahop._core.kernels.native import DTYPES, compiled, threads_for
 
 
 def sort_ascending_(values: Tensor) -> Tensor:
