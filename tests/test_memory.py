@@ -494,8 +494,9 @@ def test_a_model_takes_the_place_of_all_four_ingredients() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_memory_says_that_there_is_no_gpu_and_stays_as_it_was() -> None:
     memory = ahop.AssociativeMemory(torch.rand(3, 2))
-    for move in (lambda: memory.to("cuda"), memory.cuda):
-        with pytest.raises(UnsupportedError, match="no GPU"):
-            move()
+    with pytest.raises(UnsupportedError, match="no GPU"):
+        memory.to("cuda")
+    with pytest.raises(UnsupportedError, match="no GPU"):
+        memory.cuda()
     assert memory.to(torch.float64).patterns.dtype == torch.float64
     assert memory.patterns.device.type == "cpu"

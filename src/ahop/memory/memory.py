@@ -278,7 +278,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     @override
     def _apply(self, fn: Any, recurse: bool = True) -> "AssociativeMemory":
         try:
-            moved: AssociativeMemory = super()._apply(fn, recurse)
+            moved: AssociativeMemory = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         except (AssertionError, RuntimeError) as error:
             if torch.cuda.is_available():
                 raise
