@@ -45,6 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     print(experiment.title)
     print(table(result["rows"], [*experiment.keys, *experiment.metrics, *experiment.words]))
+    if chosen.quick and "The quick form" in experiment.notes:
+        print(f"\nThe quick form{experiment.notes.partition('The quick form')[2]}")
     if apart := table_of_differences(result):
         print(f"\n{apart}")
     if chosen.json:

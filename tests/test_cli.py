@@ -24,6 +24,7 @@ from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 import ahop
+from ahop.cli import talk
 from ahop.cli.commands import COMMANDS
 from ahop.cli.running import command
 from ahop.cli.tables.choosing import Wanted, choose
@@ -669,6 +670,16 @@ def test_held_out_pairs_name_their_origins_as_those_of_the_fit_did(folder: Path)
     done = run("ahop recall rooms.ahop scans.csv --precision 0.9 --held-out nameless.csv")
     assert done.code != 0
     assert "--origin" in done.stderr
+
+
+def test_a_long_fit_says_that_it_goes_on_where_no_bar_is_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "SECONDS_BETWEEN_LINES", 0.05)
+    line = "ahop fit rooms.csv --pairs pairs.csv --similarity mixture -o other.ahop --force"
+    done = run(line)
+    assert re.search(r"fit: \d+ s so far", done.stderr)
+    assert "so far" not in done.stdout
+    assert "so far" not in run(f"{line} --quiet").stderr
+    assert "so far" not in run(f"{line} --json").stderr
 
 
 def test_the_screen_says_how_sure_an_answer_is_before_what_it_is_among_others(folder: Path) -> None:

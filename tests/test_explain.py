@@ -43,7 +43,7 @@ def test_without_a_floor_nothing_is_left_to_doubt() -> None:
     memory = learned().copy()
     memory.separation = ahop.Softmax(beta=0.7)
     for query in VARIANT.sample(memory.patterns, 20, 5).queries:
-        assert "doubt" not in [bar.name for bar in memory.explain(query).bars]
+        assert "safety margin" not in [bar.name for bar in memory.explain(query).bars]
 
 
 def test_odds_beyond_all_numbers_have_words_on_both_sides() -> None:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -420,6 +421,9 @@ def test_modules_within_are_where_the_original_has_them() -> None:
 @pytest.mark.parametrize(("module", "name"), [("activation", "HopfieldCore"), ("functional", "hopfield_core_forward")])
 def test_what_is_not_taken_over_says_where_to_go(module: str, name: str) -> None:
     found = importlib.import_module(f"ahop.nn.compat.hflayers.{module}")
-    with pytest.raises(ImportError, match=r"ahop\.nn\.Association"):
+    with pytest.raises(ImportError, match=r"ahop\.nn\.Association") as refused:
         getattr(found, name)
+    for place in re.findall(r"`(ahop\.nn\.compat[.\w]*)`", str(refused.value)):
+        importlib.import_module(place)
+    assert "`ahop.nn.compat.hflayers`" in str(refused.value)
     assert not hasattr(found, "__path__")

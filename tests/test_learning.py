@@ -1,5 +1,6 @@
 """What is learned from pairs: the numbers of a known corruption come back, and no corner breaks a fit."""
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -724,6 +726,26 @@ def test_the_numbers_of_the_report_are_those_of_the_corruption(mixed: World, noi
     assert still.shifted <= 2
     assert still.noise == pytest.approx(0.39, abs=0.05)
     assert still.outlier_rate < 0.05
+
+
+def test_columns_of_different_units_are_reported_by_their_names() -> None:
+    patterns = normal(60, 6) * torch.tensor([1.0, 1000.0, 1.0, 1.0, 50.0, 1.0])
+    origins = torch.arange(200) % 60
+    noise = 0.1 * normal(200, 6, seed=1) * torch.tensor([1.0, 1000.0, 1.0, 1.0, 50.0, 1.0])
+    copies = patterns[origins] + noise + torch.tensor([0.0, 300.0, 0.0, 0.0, 0.0, 0.0])
+    frame = pd.DataFrame(patterns.numpy(), columns=["a", "b", "c", "d", "e", "f"])
+    memory = ahop.fit(frame, pairs=(origins.tolist(), copies), similarity="mixture", progress=False)
+    words = str(memory.report)
+    assert re.search(r"offset up to (29|30)\d \(b; \d of 6 columns\)", words), words
+    assert re.search(r"noise 0\.\d+ \([acdf]\) to \d+ \(b\)", words), words
+    nameless = ahop.fit(patterns, pairs=(origins, copies), similarity="mixture", progress=False)
+    assert "(dimension 1; " in str(nameless.report)
+
+
+def test_columns_that_never_change_have_no_outliers() -> None:
+    still = ahop.fit(torch.ones(30, 8), queries=torch.ones(30, 8), similarity="mixture", progress=False)
+    assert "0 % outliers" in str(still.report)
+    assert corruption_of(still).outlier_rate == 0
 
 
 def test_gaps_are_reported_with_what_they_say() -> None:

@@ -489,3 +489,14 @@ def test_a_model_takes_the_place_of_all_four_ingredients() -> None:
     for parts in ({"similarity": ahop.EuclideanSimilarity()}, {"separation": ahop.Softmax()}, {"energy": None}):
         with pytest.raises(InvalidTypeError, match="brings its own"):
             ahop.AssociativeMemory(torch.eye(3), model=first.model, **parts)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_memory_says_that_there_is_no_gpu_and_stays_as_it_was() -> None:
+    memory = ahop.AssociativeMemory(torch.rand(3, 2))
+    with pytest.raises(UnsupportedError, match="no GPU"):
+        memory.to("cuda")
+    with pytest.raises(UnsupportedError, match="no GPU"):
+        memory.cuda()
+    assert memory.to(torch.float64).patterns.dtype == torch.float64
+    assert memory.patterns.device.type == "cpu"

@@ -156,6 +156,14 @@ def test_a_memory_that_grew_comes_back(tmp_path: Path) -> None:
     assert survives(memory, tmp_path)
 
 
+def test_a_file_of_the_same_name_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "memory.ahop"
+    for count in (3, 5):
+        ahop.AssociativeMemory(torch.rand(count, 2)).save(path)
+        assert len(ahop.load(path)) == count
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_path_may_be_a_string(tmp_path: Path) -> None:
     memory = zoo.m_hop(problem().patterns)
     memory.save(str(tmp_path / "memory.ahop"))

@@ -44,8 +44,8 @@ EXPERIMENT = Experiment(
     words=("chosen",),
     draw=draw,
     notes=(
-        "*top1* counts the first answer, *accuracy* as the paper does; *bayes* and *bayes_blend* are their ceilings. "
-        "1000 test queries a seed. Pairs are drawn anew for each number of them. The quick form has three "
-        "numbers and two models."
+        "*top1* counts the first answer, *accuracy* as the paper does; *bayes* is the ceiling of both, *bayes_blend* "
+        "what the exact posterior reads out, a reference. 1000 test queries a seed. Pairs are drawn anew for each "
+        "number of them. The quick form has three numbers and two models."
     ),
 )

@@ -41,11 +41,11 @@ def doctor(
         found = {**_versions(), **_machine(), **_kernels()}
     extras = _extras()
     rows = [
-        [name, "installed" if not missing else "missing: " + ", ".join(missing), _mend(name, missing)]
+        [name, "installed" if not missing else "missing: " + ", ".join(missing), _fix(name, missing)]
         for name, missing in extras.items()
     ]
     talk.say(facts(found), "")
-    talk.say(grid(["extra", "state", "mend"], rows))
+    talk.say(grid(["extra", "state", "fix"], rows))
     named = {name.replace(" ", "_"): value for name, value in found.items()}
     talk.document(command="doctor", **named, extras={name: {"missing": missing} for name, missing in extras.items()})
 
@@ -54,9 +54,9 @@ def _examine(path: Path, repair: bool, talk: Talk) -> None:
     with talk.phase(f"reading {path.name}"):
         from ahop.scale.stores.repair import examine_store, repair_store
 
-        found, mended = examine_store(path), 0
+        found, repaired = examine_store(path), 0
         if repair and found.unchecked:
-            mended, found = len(found.unchecked), repair_store(path)
+            repaired, found = len(found.unchecked), repair_store(path)
     state = "sound: every file is as it was written"
     if found.damaged:
         state = f"damaged: {told(list(found.damaged))}. Restore these from a copy, or open an older version."
@@ -69,11 +69,11 @@ def _examine(path: Path, repair: bool, talk: Talk) -> None:
         "store": str(path),
         "rows": f"{found.rows:,}",
         "versions": ", ".join(map(str, found.versions)),
-        "files": f"{found.files:,}" + (f", of which {mended:,} got a new checksum" if mended else ""),
+        "files": f"{found.files:,}" + (f", of which {repaired:,} got a new checksum" if repaired else ""),
         "state": state,
     }
     talk.say(facts(known))
-    talk.document(command="doctor", store=str(path), repaired=mended, is_sound=found.is_sound, **asdict(found))
+    talk.document(command="doctor", store=str(path), repaired=repaired, is_sound=found.is_sound, **asdict(found))
     if not found.is_sound:
         raise Ended(WRONG)
 
@@ -151,5 +151,5 @@ def _is_there(package: str) -> bool:
         return False
 
 
-def _mend(extra: str, missing: list[str]) -> str:
+def _fix(extra: str, missing: list[str]) -> str:
     return f'pip install "ahop[{extra}]"' if missing else ""

@@ -80,13 +80,14 @@ def fit(
     from ahop.fitting.fit import fit as learn
 
     names = [each.strip() for each in similarity.split(",")]
-    if is_repeated:
-        memory = learn(
-            memory.patterns, labels=table.ids, **given, similarity=names, seed=seed, progress=talk.shows_bars
-        )
-        memory.columns = table.columns
-    else:
-        memory = learn(memory, **given, similarity=names, seed=seed, progress=talk.shows_bars)
+    with talk.learning("fit"):
+        if is_repeated:
+            memory = learn(
+                memory.patterns, labels=table.ids, **given, similarity=names, seed=seed, progress=talk.shows_bars
+            )
+            memory.columns = table.columns
+        else:
+            memory = learn(memory, **given, similarity=names, seed=seed, progress=talk.shows_bars)
     with written(output, force) as beside:
         memory.save(beside)
     talk.say(*sentences(str(memory.report)), f"Written to {output}.")

@@ -54,16 +54,17 @@ def link(
         memory, asked = _tables(left, right, Wanted.by(id, columns, ignore), talk)
     from ahop.operate.linking.links import link as linked
 
-    found = linked(
-        _learn(memory, asked, talk),
-        asked.values,
-        one_to_one=one_to_one,
-        unmatched=unmatched,
-        k=k,
-        groups=asked.role("group"),
-        labels=asked.ids,
-        progress=talk.shows_bars,
-    )
+    with talk.learning("link"):
+        found = linked(
+            _learn(memory, asked, talk),
+            asked.values,
+            one_to_one=one_to_one,
+            unmatched=unmatched,
+            k=k,
+            groups=asked.role("group"),
+            labels=asked.ids,
+            progress=talk.shows_bars,
+        )
     table = {name: values.tolist() for name, values in found.to_dict().items()}
     if output is not None:
         write_table(output, table, force)

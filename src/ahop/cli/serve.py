@@ -40,7 +40,7 @@ def serve(
         bool, typer.Option("--log-accepted", help="Log each request when its headers are here, too.")
     ] = False,
 ) -> None:
-    """Run the HTTP server until it is told to end.
+    """Run the HTTP server.
 
     Needs `ahop[serve]`.
     """

@@ -3,8 +3,10 @@
 import json
 import math
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any, TypeVar, final
 
 from rich.console import Console
@@ -14,6 +16,8 @@ from rich.table import Table as Grid
 Item = TypeVar("Item")
 # Columns of a table that goes to a file or another program, where nothing says how wide the page is.
 PAGE = 160
+# Between two lines that say that work goes on, where no bar shows it: a log of an hour has 120 of them.
+SECONDS_BETWEEN_LINES = 30.0
 
 
 @final
@@ -51,6 +55,26 @@ class Talk:
         with self._bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
             bar.add_task(text, total=None)
             yield
+
+    @contextmanager
+    def learning(self, text: str) -> Iterator[None]:
+        """Say now and then that it goes on, in a file or a pipe, where no bar is shown."""
+        if self.shows_bars or self.is_quiet or self.is_json:
+            yield
+            return
+        done, began = Event(), time.monotonic()
+
+        def tell() -> None:
+            while not done.wait(SECONDS_BETWEEN_LINES):
+                self._stderr.print(f"{text}: {time.monotonic() - began:.0f} s so far", markup=False, soft_wrap=True)
+
+        teller = Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            done.set()
+            teller.join()
 
     def tracked(self, parts: Sequence[Item], text: str) -> Iterator[Item]:
         """The parts one after another, under a bar."""

@@ -209,7 +209,9 @@ def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
         pairs=len(pairs),
         loss=choice.log_loss,
         trials=choice.trials,
-        corruption=describe_corruption(training, choice.trials, choice.knows_wrong_pairs) if learned else None,
+        corruption=describe_corruption(training, choice.trials, choice.knows_wrong_pairs, memory.columns)
+        if learned
+        else None,
         groups=len(found),
         accuracy=choice.accuracy if learned else None,
         floor=choice.separation.floor,
@@ -245,7 +247,7 @@ def _learn_repeats(
     later = None if named is None or log is None or len(named) == len(rows) else named[len(rows) :]
     names, numbers = ([], torch.arange(len(rows))) if named is None else numbered(_of_rows(named, rows, later, log))
     repeats = Repeats(rows, numbers_of_entries("labels", memory.labels, len(rows)), numbers)
-    patterns, model, report = _taught(repeats, names, asked)
+    patterns, model, report = _taught(repeats, names, memory.columns, asked)
     labels = list(dict.fromkeys(memory.labels.tolist()))
     fitted = AssociativeMemory(patterns.to(memory.patterns), model=model.to(memory.patterns.device), labels=labels)
     fitted.columns = memory.columns
@@ -269,14 +271,17 @@ def _of_rows(named: list[object], rows: Tensor, later: list[object] | None, aske
     return as_group_names(named, count)[: len(rows)]
 
 
-def _taught(repeats: Repeats, names: list[str], asked: _Asked) -> tuple[Tensor, Model, FitReport]:
+def _taught(
+    repeats: Repeats, names: list[str], columns: tuple[str, ...] | None, asked: _Asked
+) -> tuple[Tensor, Model, FitReport]:
     """Patterns, model and report; offsets of groups are taken off if those who are left out are found better so."""
     if len(names) > 1 and repeats.offsets is None:
-        aligned = _taught(repeats.with_offsets(), names, asked)
+        aligned = _taught(repeats.with_offsets(), names, columns, asked)
         if aligned[1].groups:
             return aligned
     patterns, pairs = repeats.pairs(asked.seed)
     memory = AssociativeMemory(patterns)
+    memory.columns = columns
     report = _learn(memory, pairs, replace(asked, groups=None))
     model, known = memory.model, (asked.seed, asked.settings.posterior)
     plain = check(repeats, model, *known, finds_offset=False)
@@ -327,7 +332,7 @@ def _learn_unlabeled(memory: AssociativeMemory, queries: RowsLike, labeled: Pair
         pairs=labels,
         loss=choice.log_loss,
         trials=choice.trials,
-        corruption=describe_corruption(found.training, (), knows_wrong_pairs=False),
+        corruption=describe_corruption(found.training, (), knows_wrong_pairs=False, columns=memory.columns),
         accuracy=choice.accuracy,
         floor=choice.separation.floor,
         members=choice.members,

@@ -21,7 +21,7 @@ from ahop.separations.softmax import Softmax
 from ahop.similarities.contributions import Contributions
 
 # Names of bars that are no dimension, and of the rival that is no stored pattern.
-PRIOR, DOUBT, OTHER_ANSWERS, OTHER_PATTERNS = "prior", "doubt", "other answers", "other patterns"
+PRIOR, MARGIN, OTHER_ANSWERS, OTHER_PATTERNS = "prior", "safety margin", "other answers", "other patterns"
 
 UNKNOWN = "unknown"
 LEAST_POSTERIOR = 1e-38
@@ -126,9 +126,9 @@ def _against_rival(model: Model, ranked: Ranked, compared: Compared, found: Cont
         bars.append(Bar(PRIOR, size, _side(size)))
         scores = with_prior(scores, prior, model.separation)
     log_odds = _log_odds(model, ranked, scores)
-    doubt = log_odds - sum(bar.log_odds for bar in bars)
-    if abs(doubt) > LEAST * max(1.0, abs(log_odds)):
-        bars.append(Bar(DOUBT, doubt, "scores may say nothing"))
+    margin = log_odds - sum(bar.log_odds for bar in bars)
+    if abs(margin) > LEAST * max(1.0, abs(log_odds)):
+        bars.append(Bar(MARGIN, margin, "scores may say nothing"))
     return bars
 
 

@@ -17,7 +17,7 @@ class Bar:
     """One reason.
 
     Attributes:
-        name: of the dimension; or of what is none: what only the whole vector says, the prior, doubt in all scores;
+        name: of the dimension; or of what is none: what only the whole vector says, the prior, a safety margin;
             against "unknown" that other answers may be right, and how well all other patterns fit.
         log_odds: by how much it speaks for the answer and against the rival, in nats.
         word: what happened there, such as "agrees", "agrees less" (than with the rival), "outlier" or "missing".

@@ -275,8 +275,24 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         mine.pop("_last", None)
         return mine
 
+    @override
+    def _apply(self, fn: Any, recurse: bool = True) -> "AssociativeMemory":
+        try:
+            moved: AssociativeMemory = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        except (AssertionError, RuntimeError) as error:
+            if torch.cuda.is_available():
+                raise
+            raise UnsupportedError(
+                f"This machine has no GPU that torch could use: {str(error).rstrip('.')}. Leave the memory where it "
+                "is: recall is compiled for the processor."
+            ) from error
+        return moved
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file that `ahop.load` reads. No pickle; written beside, then moved into place."""
+        """Write everything to one file that `ahop.load` reads, with no pickle. A file of that name is replaced.
+
+        It is written beside its place and then moved there: it is the old file or the new one, never a part.
+        """
         state = copy.copy(self)  # nobody adds to it
         manifest = describe_model(state.model)
         if state.columns is not None:

@@ -15,6 +15,8 @@ UNCHECKED = (
 # Queries without labels that anything is learned from: of eight, nothing was ever taken over the plain metric on tables
 # and generated rows, of twelve at times.
 LEAST_QUERIES = 12
+# Columns whose noise differs by more than this factor are of different units: one number would speak for none of them.
+UNLIKE = 10.0
 # Groups that show how far devices differ, so that they speak for a new one: of four, one in five is beyond them all.
 LEAST_GROUPS = 4
 
@@ -63,6 +65,8 @@ class Corruption:
         signs: whether the sign of the shift is drawn anew for every copy.
         gain: median factor between a kept value and its origin.
         noise: median standard deviation of what is kept.
+        noises: and that of each dimension; empty in files of older releases.
+        columns: names of the dimensions; empty if they have none.
         outlier_rate: share of the observed entries that have nothing to do with their origin.
         missing_rate: share of the entries that are not observed.
         missing_is_informative: whether what is missing says something about the origin.
@@ -80,6 +84,8 @@ class Corruption:
     missing_is_informative: bool
     wrong_pairs: int
     fits: bool
+    noises: tuple[float, ...] = ()
+    columns: tuple[str, ...] = ()
 
     @property
     def largest_shift(self) -> float:
@@ -87,7 +93,7 @@ class Corruption:
 
     def __str__(self) -> str:
         return ("Corruption: " if self.fits else "Corruption (no simple form fits; the closest): ") + (
-            f"{self._shift()}, noise {_short(self.noise)}{self._gain()}, "
+            f"{self._shift()}, {self._noise()}{self._gain()}, "
             f"{100 * self.outlier_rate:.0f} % outliers{self._missing()}.{self._wrong()}"
         )
 
@@ -95,7 +101,25 @@ class Corruption:
         if not self.shifted:
             return "no offset"
         sign = ", sign drawn for each copy" if self.signs else ""
-        return f"offset up to {_short(self.largest_shift)} ({self.shifted} of {len(self.shifts)} columns{sign})"
+        largest = max(range(len(self.shifts)), key=lambda place: abs(self.shifts[place]))
+        where = f"{self._name(largest)}; " if self._has_units() else ""
+        return f"offset up to {_short(self.largest_shift)} ({where}{self.shifted} of {len(self.shifts)} columns{sign})"
+
+    def _noise(self) -> str:
+        if not self._has_units():
+            return f"noise {_short(self.noise)}"
+        least, most = (pick(range(len(self.noises)), key=self.noises.__getitem__) for pick in (min, max))
+        return (
+            f"noise {_short(self.noises[least])} ({self._name(least)}) to {_short(self.noises[most])} "
+            f"({self._name(most)})"
+        )
+
+    def _has_units(self) -> bool:
+        """Columns are of different units, so that one number without a name means nothing."""
+        return bool(self.noises) and max(self.noises) > UNLIKE * min(self.noises)
+
+    def _name(self, place: int) -> str:
+        return self.columns[place] if self.columns else f"dimension {place}"
 
     def _gain(self) -> str:
         return "" if abs(self.gain - 1) < 0.02 else f", gain {_short(self.gain)}"

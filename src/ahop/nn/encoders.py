@@ -16,7 +16,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "gelu": nn.GELU, "si
 class HopfieldEncoderLayer(Layer):
     r"""$x \leftarrow x + \mathrm{Hopfield}(x)$, then $x \leftarrow x + \mathrm{MLP}(\mathrm{LayerNorm}(x))$.
 
-    The norm comes first, here and in `Hopfield`, so that deep stacks train; `ahop.compat.hflayers` has it last.
+    The norm comes first, here and in `Hopfield`, so that deep stacks train; `ahop.nn.compat.hflayers` has it last.
 
     Args:
         hopfield: used as it is, not copied; its output must be as wide as its input.

@@ -21,7 +21,7 @@ class EnergyTransformerBlock(Layer):
     r"""$x \leftarrow x - \alpha\,\partial E / \partial g$, a few times, with $g = \mathrm{LayerNorm}(x)$.
 
     The energy of all tokens together is that of attention, each token drawn to those that it sees, and of a dense
-    associative memory with stored patterns $\xi$:
+    associative memory with stored patterns $\xi$ (Hoover et al., 2023, arXiv:2302.07253):
 
     $E = -\beta^{-1} \sum_{h, c} \mathrm{lse}_b(\beta k_{hb}^\top q_{hc}) - \tfrac12 \sum_{c, m} [\xi_m^\top g_c]_+^2$,
     $q = W_q g$, $k = W_k g$.

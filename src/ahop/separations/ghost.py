@@ -18,6 +18,7 @@ class GhostSoftmax(Separation):
 
     Weights sum to less than one, and to nearly nothing where no pattern scores above the ghost: attention that can stay
     silent, without outliers that would have to take the weight. Its potential is the logarithm of that denominator.
+    With a ghost of score 0 it is the softmax_1 of Hu et al. (2024, arXiv:2404.03828).
     """
 
     is_distribution = False

@@ -18,6 +18,8 @@ class LogSumReLU(Separation):
 
     With $s = -\lVert x - \xi \rVert^2$ a pattern acts within the radius $\beta^{-1/2}$ and not at all beyond it: all
     that are within reach weigh the same, and where none is, all weights are zero. The potential is not convex.
+    The energy of Hoover et al. (2025, arXiv:2506.10801) has $\tfrac12 \lVert x - \xi \rVert^2$, and so the radius
+    $(2 / \beta)^{1/2}$: their $\beta$ is twice the one here.
 
     Args:
         epsilon: keeps the potential finite where nothing is within reach.

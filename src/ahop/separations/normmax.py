@@ -21,7 +21,7 @@ class Normmax(Separation):
     r"""Solves $\max_{p \in \Delta} \beta p^\top s - \lVert p \rVert_\alpha$: sparse, and nearly even where not zero.
 
     $p_n \propto [\beta s_n - \tau]_+^{1 / (\alpha - 1)}$, $\tau$ such that
-    $\sum_n [\beta s_n - \tau]_+^{\alpha / (\alpha - 1)} = 1$.
+    $\sum_n [\beta s_n - \tau]_+^{\alpha / (\alpha - 1)} = 1$ (Santos et al., 2024, arXiv:2402.13725).
     """
 
     def __init__(self, alpha: float = 2.0, beta: float = 1.0) -> None:

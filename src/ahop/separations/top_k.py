@@ -17,7 +17,7 @@ class TopK(Separation):
     r"""Softmax over the $k$ largest scores; all other weights are zero.
 
     Its potential $\max_{|S| = k} \beta^{-1} \mathrm{lse}_{n \in S}(\beta s_n)$ is a maximum of convex functions, so
-    convex. Scores that tie for the last places share them.
+    convex. Scores that tie for the last places share them (Gupta et al., 2021, arXiv:2106.06899).
     """
 
     def __init__(self, k: int, beta: float = 1.0) -> None:

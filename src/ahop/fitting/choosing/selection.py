@@ -74,7 +74,9 @@ class Choice:
         return _together([each.learn(training) for each in self.candidates], self.candidates, self.weights)
 
 
-def describe_corruption(training: TrainingSet, trials: Sequence[Trial], knows_wrong_pairs: bool) -> Corruption:
+def describe_corruption(
+    training: TrainingSet, trials: Sequence[Trial], knows_wrong_pairs: bool, columns: Sequence[str] | None
+) -> Corruption:
     """Describe the pairs by the mixture, and tell whether another model explains them much better."""
     variant, weights = training.mixture.variant, training.trusted
     kept = weights.sum() * (1 - variant.outlier_rate)
@@ -83,17 +85,23 @@ def describe_corruption(training: TrainingSet, trials: Sequence[Trial], knows_wr
     best = min(losses.values(), default=0.0)
     explained = losses.get("mixture", best) <= best + DESCRIBED
     present = ~torch.isnan(training.originals)
+    # Where all copies and originals are one number, a copy that was kept and an outlier look the same.
+    values = torch.cat([training.originals, training.copies]).T
+    varies = torch.tensor([len(each[~torch.isnan(each)].unique()) > 1 for each in values], device=values.device)
+    outliers = variant.outlier_rate * varies
     return Corruption(
         shifts=tuple(variant.bias.tolist()),
         shifted=int((variant.bias.abs() > 3 * error).sum()),
         signs=variant.signs,
         gain=float(variant.gain.median()),
         noise=float(variant.std.median()),
-        outlier_rate=float(variant.outlier_rate.mean()),
+        outlier_rate=float(outliers.mean()),
         missing_rate=float((torch.isnan(training.copies) & present).sum() / present.sum().clamp_min(1)),
         missing_is_informative=variant.missingness.is_evidence,
         wrong_pairs=int((training.mixture.trust < 0.5).sum()) if knows_wrong_pairs else 0,
         fits=explained,
+        noises=tuple(variant.std.tolist()),
+        columns=() if columns is None else tuple(columns),
     )
 
 

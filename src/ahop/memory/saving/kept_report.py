@@ -26,7 +26,8 @@ def kept_report(given: Any) -> Report | None:
         return SolverReport(**fields)
     corruption = fields.pop("corruption")
     if corruption is not None:
-        corruption = Corruption(**{**corruption, "shifts": tuple(corruption["shifts"])})
+        lists = {name: tuple(each) for name, each in corruption.items() if isinstance(each, list)}
+        corruption = Corruption(**{**corruption, **lists})
     trials = tuple(Trial(**each) for each in fields.pop("trials"))
     members = tuple(Member(**each) for each in fields.pop("members"))
     unlabeled = fields.pop("unlabeled", None)

@@ -11,7 +11,7 @@ def elsewhere(module: str) -> Callable[[str], object]:
             raise AttributeError(name)
         raise ImportError(
             f"`{module}.{name}` has no counterpart: its arguments are those of an attention that ahop has not got. Use "
-            "`ahop.nn.Association`, which is the association alone, or the layers of `ahop.compat.hflayers`."
+            "`ahop.nn.Association`, which is the association alone, or the layers of `ahop.nn.compat.hflayers`."
         )
 
     return refuse

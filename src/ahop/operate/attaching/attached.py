@@ -16,7 +16,7 @@ from ahop._core.label_tensors import as_text, from_text
 from ahop._core.labels import Label, as_label, as_labels
 from ahop._core.typing import Entries, Queries, RowsLike
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
-from ahop.memory.explaining import DOUBT, LEAST, LEAST_POSTERIOR, OTHER_ANSWERS, PRIOR, UNKNOWN
+from ahop.memory.explaining import LEAST, LEAST_POSTERIOR, MARGIN, OTHER_ANSWERS, PRIOR, UNKNOWN
 from ahop.memory.explanation import Bar, Explanation
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import BaseRecaller
@@ -195,8 +195,8 @@ class AttachedSearch(BaseRecaller[Entries]):
             Bar(SCORE, sizes[0], _side(sizes[0]), None, *scores.tolist()),
             Bar(HUBNESS, sizes[1], _side(sizes[1]), None, *hubs.tolist()),
         ]
-        doubt = float(posterior[0].log() - posterior[1].log()) - sum(sizes)
-        return bars if abs(doubt) < LEAST else [*bars, Bar(DOUBT, doubt, "scores may say nothing")]
+        margin = float(posterior[0].log() - posterior[1].log()) - sum(sizes)
+        return bars if abs(margin) < LEAST else [*bars, Bar(MARGIN, margin, "scores may say nothing")]
 
     def _against_none(self, judged: Judged, sure: float) -> list[Bar]:
         detector = self.learned.detector
