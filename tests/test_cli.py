@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 import ahop
 from ahop.cli import talk
 from ahop.cli.commands import COMMANDS
-from ahop.cli.running import command
+from ahop.cli.running import MISSING, command
 from ahop.cli.tables.choosing import Wanted, choose
 from ahop.cli.tables.formats import read_sheet
 from ahop.cli.tables.saving import write_table, written
@@ -132,6 +132,22 @@ def test_without_the_extra_one_line_says_what_to_install() -> None:
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     assert 'pip install "ahop[cli]"' in done.stderr
+
+
+def test_recall_does_without_torch_and_others_say_what_to_install(folder: Path) -> None:
+    shut_off = "import sys; sys.modules['torch'] = sys.modules['jaxtyping'] = None; from ahop.cli import main; main()"
+    for flags in ([], ["--precision", "0.9", "--held-out", "held_out.csv"]):
+        asked = ["recall", "rooms.ahop", "scans.csv", "--quiet", *flags]
+        done = subprocess.run([sys.executable, "-c", shut_off, *asked], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == run(f"ahop {' '.join(asked)}").stdout
+    for asked in (
+        ["fit", "rooms.csv", "--queries", "scans.csv", "-o", "other.ahop"],
+        ["explain", "rooms.ahop", "scans.csv"],
+    ):
+        done = subprocess.run([sys.executable, "-c", shut_off, *asked], capture_output=True, text=True, check=False)
+        assert done.returncode == MISSING
+        assert "`pip install torch`" in done.stderr
 
 
 def test_the_module_is_the_command() -> None:

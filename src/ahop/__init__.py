@@ -4,6 +4,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from ahop.errors import MissingPackageError
+
 if TYPE_CHECKING:
     from ahop import (
         client,
@@ -177,12 +179,19 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATER:
-        found = getattr(import_module(_LATER[name]), name)
-        globals()[name] = found  # the next time nobody is asked
-        return found
-    if name in __all__:
-        return import_module(f"ahop.{_ROOMS[name]}.{name}" if name in _ROOMS else f"ahop.{name}")
+    try:
+        if name in _LATER:
+            found = getattr(import_module(_LATER[name]), name)
+            globals()[name] = found  # the next time nobody is asked
+            return found
+        if name in __all__:
+            return import_module(f"ahop.{_ROOMS[name]}.{name}" if name in _ROOMS else f"ahop.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingPackageError(
+            f"`ahop.{name}` needs PyTorch, which is not installed. `pip install torch`."
+        ) from error
     raise AttributeError(f"module 'ahop' has no attribute {name!r}")
 
 

@@ -123,7 +123,9 @@ def test_what_needs_torch_is_refused_with_a_way_out(tmp_path: Path) -> None:
     stored = torch.rand(9, 3)
     others = {
         "a similarity that no plan knows": ahop.AssociativeMemory(stored, MatchSimilarity()),
-        "double precision": ahop.AssociativeMemory(stored, EuclideanSimilarity()).double(),
+        "numbers that single precision does not tell apart": ahop.AssociativeMemory(
+            1e9 + stored.double(), EuclideanSimilarity()
+        ),
         "weights of another kind": ahop.AssociativeMemory(
             stored, EuclideanSimilarity(), separation=ahop.separations.Sparsemax()
         ),
@@ -138,6 +140,18 @@ def test_what_needs_torch_is_refused_with_a_way_out(tmp_path: Path) -> None:
     ahop.AssociativeMemory(stored, EuclideanSimilarity()).save(tmp_path / "memory.ahop")
     with pytest.raises(UnsupportedError, match=r"ahop\.load"):
         ahop.open_memory(tmp_path / "memory.ahop").recall([[1e30] * 3])
+
+
+def test_rows_of_double_precision_are_rounded(tmp_path: Path) -> None:
+    """As tables are read: -63.9 is no number of single precision, and it does not matter."""
+    stored, origins, copies = pairs(200)
+    stored, copies = 100 * stored.double() - 90, 100 * copies.double() - 90
+    memory = ahop.fit(stored, pairs=(origins, copies), similarity=["mixture", "additive"], progress=False)
+    memory.save(tmp_path / "memory.ahop")
+    found = ahop.open_memory(tmp_path / "memory.ahop").recall(copies.numpy(), k=3)
+    wanted = memory.recall(copies.numpy(), k=3)
+    np.testing.assert_allclose(found.posterior, wanted.posterior, atol=1e-4)
+    np.testing.assert_allclose(found.unknown, wanted.unknown, atol=1e-4)  # type: ignore[arg-type]
 
 
 def test_half_precision_of_a_model_is_read(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Arrays of numpy and tensors of torch, told apart without importing torch."""
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -37,3 +38,14 @@ def to_kind_of(given: object, found: NDArray[Any]) -> Any:
     import torch
 
     return torch.from_numpy(found).to(given.device)
+
+
+def below_each_other(parts: Sequence[Kind]) -> Kind:
+    """Arrays, or tensors, along their first axis."""
+    given: Any = parts
+    if not is_tensor(given[0]):
+        return np.concatenate(given)  # type: ignore[return-value]
+    import torch
+
+    found: Any = torch.cat(given)
+    return found  # type: ignore[no-any-return]

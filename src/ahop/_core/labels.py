@@ -11,6 +11,8 @@ from ahop._core.arrays import is_tensor
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 Label: TypeAlias = str | int
+# Kinds that hold several right ids of one query.
+SEVERAL = (list, set, frozenset)
 # Whole numbers beyond those that machines count with are kept as words.
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 
@@ -66,3 +68,10 @@ def in_lines(text: bytes, count: int) -> NDArray[np.object_]:
     if not all(is_label(label) for label in found):
         raise InvalidValueError("labels must be words or whole numbers.")
     return frozen(found, count)
+
+
+def right_ids(given: Any) -> frozenset[Label]:
+    """The right ids of one query: one, several in a list or a set, or none if None."""
+    if given is None:
+        return frozenset()
+    return frozenset(as_label(each) for each in (given if isinstance(given, SEVERAL) else [given]))

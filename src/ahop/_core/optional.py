@@ -2,9 +2,18 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from ahop.errors import MissingPackageError
+
+
+def is_installed(name: str) -> bool:
+    """True if a package can be imported, as far as can be said without importing it."""
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):  # it is shut off in this process
+        return False
 
 
 def _optional(name: str, *parts: str, package: str, extra: str) -> Callable[[], ModuleType]:

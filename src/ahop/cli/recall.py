@@ -9,7 +9,7 @@ import typer
 from ahop.cli import arguments
 from ahop.cli.answer_table import SHOWN, Answers
 from ahop.cli.running import RequestError
-from ahop.cli.sources import is_store, labels_of, load_memory, load_store, read_pairs, read_queries
+from ahop.cli.sources import group_names, labels_of, load_asked, read_pairs, read_queries
 from ahop.cli.tables.choosing import Wanted
 from ahop.cli.tables.saving import check_table, write_table
 from ahop.cli.tables.table import Table
@@ -58,7 +58,7 @@ def recall(
         check_table(output, force)
     if held_out is not None and precision is None:
         raise RequestError("`--held-out` goes with `--precision`, such as `--precision 0.95`.")
-    asker: Any = load_store(memory, talk) if is_store(memory) else load_memory(memory, talk)
+    asker = load_asked(memory, talk)
     wanted = Wanted.by(id, columns, ignore, group=group, same=same)
     table = read_queries(queries, asker, talk, wanted)
     groups, together = table.role("group"), table.role("same")
@@ -90,17 +90,15 @@ def _recall(
         with talk.phase("recalling"):
             found: Recall[Any] = asker.recall(table.values, k, groups=groups, same=same)
             return found
-    import torch
-
-    from ahop.memory.recall import in_kind_of, joined
+    from ahop.memory.recall import joined
 
     parts = []
     starts = range(0, len(table), BLOCK)
     for start in talk.tracked(starts, "recalling"):
         rows = slice(start, start + BLOCK)
-        block = torch.from_numpy(np.ascontiguousarray(table.values[rows]))
+        block = np.ascontiguousarray(table.values[rows])
         parts.append(asker.recall(block, k, groups=None if groups is None else groups[rows]))
-    return in_kind_of(table.values, joined(parts))
+    return joined(parts)
 
 
 def _name_answers(asker: Any, found: "Recall[Any]") -> Any:
@@ -165,9 +163,7 @@ def _count_actions(answers: Answers) -> list[str]:
 
 
 def _check_groups(asker: Any, groups: list[str] | None, talk: Talk) -> None:
-    from ahop.memory.memory import AssociativeMemory
-
-    known = asker.model.group_names if isinstance(asker, AssociativeMemory) else ()
+    known = group_names(asker)
     if known and groups is None:
         talk.note(f"The memory knows {len(known)} groups: `--group COLUMN` says where each query comes from.")
     strange = sorted({each for each in groups or () if each not in set(known)})

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ahop._core.optional import is_installed
 from ahop.cli.running import RequestError
 from ahop.cli.tables.choosing import Wanted, opened, origins_of, read_table
 from ahop.cli.tables.table import Table
@@ -44,6 +45,19 @@ def load_memory(path: Path, talk: Talk) -> "AssociativeMemory":
             raise
 
 
+def load_asked(path: Path, talk: Talk) -> Any:
+    """Whatever recalls from a file or a store; a file without torch where that is not installed."""
+    if is_store(path):
+        return load_store(path, talk)
+    if is_installed("torch"):
+        return load_memory(path, talk)
+    _check_there(path)
+    from ahop.memory.runtime import open_memory
+
+    with talk.phase(f"loading {path.name}"):
+        return open_memory(path)
+
+
 def load_store(path: Path, talk: Talk) -> "Store":
     if "://" not in str(path):
         _check_there(path)
@@ -55,14 +69,20 @@ def load_store(path: Path, talk: Talk) -> "Store":
 
 def labels_of(memory: "AssociativeMemory | Store") -> dict[int, object] | None:
     """Labels of the patterns, by their number; None if they have none."""
-    from ahop.memory.memory import AssociativeMemory
-
-    if isinstance(memory, AssociativeMemory):
+    if hasattr(memory, "labels"):
         return None if memory.labels is None else dict(enumerate(memory.labels.tolist()))
     if LABEL not in memory.metadata_columns:
         return None
     rows = memory.rows()
     return dict(zip(rows.ids.tolist(), rows.metadata[LABEL].tolist(), strict=True))
+
+
+def group_names(asker: Any) -> Sequence[str]:
+    """Groups that a memory was fitted with; a store does not say."""
+    if not hasattr(asker, "labels"):
+        return ()
+    found: Sequence[str] = asker.model.group_names if hasattr(asker, "model") else asker.group_names
+    return found
 
 
 def _check_there(path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, overload, runtime_chec
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._core.arrays import Kind, is_tensor, to_kind_of, to_numpy
+from ahop._core.arrays import Kind, below_each_other, is_tensor, to_kind_of, to_numpy
 from ahop._core.checks import check_kind
 from ahop._core.html import table
 from ahop._core.optional import pandas
@@ -214,19 +214,17 @@ def cut(found: Recall[Kind], rows: slice, k: int) -> Recall[Kind]:
     )
 
 
-def joined(parts: "Sequence[Recall[torch.Tensor]]") -> "Recall[torch.Tensor]":
+def joined(parts: Sequence[Recall[Kind]]) -> Recall[Kind]:
     """The answers to blocks of queries, one below the other."""
-    import torch
-
     unknown = [part.unknown for part in parts if part.unknown is not None]
     labels = [part.labels for part in parts if part.labels is not None]
     relevance = [part.relevance for part in parts if part.relevance is not None]
     return Recall(
-        torch.cat([part.indices for part in parts]),
-        torch.cat([part.posterior for part in parts]),
-        torch.cat([part.patterns for part in parts]),
-        torch.cat(unknown) if unknown else None,
+        below_each_other([part.indices for part in parts]),
+        below_each_other([part.posterior for part in parts]),
+        below_each_other([part.patterns for part in parts]),
+        below_each_other(unknown) if unknown else None,
         np.concatenate(labels) if labels else None,
         all(part.is_checked for part in parts),
-        torch.cat(relevance) if relevance else None,
+        below_each_other(relevance) if relevance else None,
     )

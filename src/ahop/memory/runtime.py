@@ -23,6 +23,8 @@ from ahop.memory.saving.reading import FLOATS, no_floats, read_stored
 # What a file that describes no model can raise.
 FAILURES: Final = (AhopError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 WITH_TORCH = "`ahop.load` answers it, where torch is installed: `pip install torch`."
+# Share of a column's standard deviation that rounding to single precision may move a value by.
+LARGEST_ROUNDING = 1e-3
 # Numbers of the model alone; queries that are kept for `watch` may have gaps.
 REFERENCE = "model.reference."
 
@@ -73,9 +75,7 @@ class Runtime:
         labels: bytes | None,
         threads: int | None,
     ) -> None:
-        self.patterns = arrays["patterns"]
-        if self.patterns.ndim != 2 or 0 in self.patterns.shape or np.isinf(self.patterns).any():
-            raise FileFormatError(f"{where} holds no rows of finite numbers.")
+        self.patterns = _in_single_precision(where, arrays["patterns"])
         self.labels = None if labels is None else in_lines(labels, len(self))
         self.columns = as_names(manifest.get("dimensions"), self.dimensions)
         report = kept_report(manifest.get("report"))
@@ -95,6 +95,11 @@ class Runtime:
     def dimensions(self) -> int:
         """The number of columns."""
         return int(self.patterns.shape[1])
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Groups that it was fitted with."""
+        return tuple(self._manifest.get("groups", {}))
 
     def recall(
         self, queries: Any, k: int = 1, *, where: Any = None, groups: Sequence[object] | None = None, same: Any = None
@@ -131,7 +136,7 @@ class Runtime:
         """The groups that are known, and which queries are theirs; None for all others."""
         if groups is None:
             return [(None, slice(None))]
-        known, rows = self._manifest.get("groups", {}), dict[str | None, list[int]]()
+        known, rows = self.group_names, dict[str | None, list[int]]()
         for row, name in enumerate(as_group_names(groups, count)):
             rows.setdefault(name if name in known else None, []).append(row)
         return list(rows.items()) or [(None, slice(None))]
@@ -155,6 +160,25 @@ class Runtime:
                 f"recall does not know. {WITH_TORCH}"
             )
         return found
+
+
+def _in_single_precision(where: str, stored: NDArray[Any]) -> NDArray[np.float32]:
+    if stored.ndim != 2 or 0 in stored.shape or np.isinf(stored).any():
+        raise FileFormatError(f"{where} holds no rows of finite numbers.")
+    largest = np.finfo(np.float32).max
+    found: NDArray[np.float32] = np.clip(stored, -largest, largest).astype(np.float32)
+    if stored.dtype == np.float64:
+        seen = ~np.isnan(stored)
+        count = np.maximum(seen.sum(0), 1)
+        mean = np.where(seen, stored, 0).sum(0) / count
+        spread = np.sqrt((np.where(seen, stored - mean, 0) ** 2).sum(0) / count)
+        moved = np.where(seen, np.abs(stored - found), 0).max(0)
+        if (moved > LARGEST_ROUNDING * spread).any():
+            raise UnsupportedError(
+                f"{where} holds numbers that differ from each other by little more than single precision tells. "
+                f"Subtract what they have in common before you store them. {WITH_TORCH}"
+            )
+    return found
 
 
 def _threads() -> int:

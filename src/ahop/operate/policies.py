@@ -2,21 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from ahop._core.arrays import is_tensor, to_numpy
 from ahop._core.checks import check_choice
-from ahop._core.typing import Entries, RowsLike
+from ahop._core.labels import SEVERAL, right_ids
 from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.memory.decisions import Policy, is_bounded, share_of, upper_bound
 from ahop.memory.recall import Recall, Recaller
-from ahop.operate.attaching.lists import SEVERAL, right_ids
-from ahop.variants.base import Pairs
 
+if TYPE_CHECKING:
+    from ahop._core.typing import Entries, RowsLike
+    from ahop.variants.base import Pairs
+
+Flags: TypeAlias = NDArray[np.bool_]
 # Answers that are looked through for the origin, where sets of them are to hold it.
 SET_ANSWERS = 64
 COSTS = ("wrong", "ask")
@@ -24,13 +26,13 @@ COSTS = ("wrong", "ask")
 
 def policy(
     memory: Recaller,
-    pairs: Pairs | tuple[Entries, RowsLike],
+    pairs: "Pairs | tuple[Entries, RowsLike]",
     *,
     precision: float | None = None,
     false_accept: float | None = None,
     costs: Mapping[str, float | int] | None = None,
     coverage: float | None = None,
-    strangers: RowsLike | None = None,
+    strangers: "RowsLike | None" = None,
     groups: Sequence[object] | None = None,
     confidence: float = 0.95,
 ) -> Policy:
@@ -79,29 +81,31 @@ class HeldOut:
     def __init__(
         self,
         memory: Recaller,
-        pairs: Pairs | tuple[Entries, RowsLike],
-        strangers: RowsLike | None,
+        pairs: "Pairs | tuple[Entries, RowsLike]",
+        strangers: "RowsLike | None",
         groups: Sequence[object] | None,
         confidence: float,
     ) -> None:
-        if not isinstance(pairs, Pairs) and not (isinstance(pairs, tuple | list) and len(pairs) == 2):
+        are_rows = hasattr(pairs, "origins") and hasattr(pairs, "queries")
+        if not are_rows and not (isinstance(pairs, tuple | list) and len(pairs) == 2):
             raise InvalidTypeError(
                 f"`pairs` must be two arrays, `(origins, copies)`; got {type(pairs).__name__}. Of a frame with a "
                 "column of origins pass `(frame['origin'], frame.drop(columns='origin'))`."
             )
-        origins, copies = (pairs.origins, pairs.queries) if isinstance(pairs, Pairs) else pairs
+        given: Any = pairs
+        origins, copies = (given.origins, given.queries) if are_rows else given
         self.confidence = confidence
         self.answers = memory.recall(copies, SET_ANSWERS, groups=groups)
-        self.is_origin = _is_origin(self.answers, origins, isinstance(pairs, Pairs))
+        self.is_origin = _is_origin(self.answers, origins, are_rows)
         asked = [self.answers] if strangers is None else [self.answers, memory.recall(strangers, 1)]
-        self.sure, self.is_open = (torch.cat(parts) for parts in zip(*map(_sure, asked), strict=True))
-        self.strange = torch.arange(len(self.sure)) >= len(self.is_origin)
-        self.right = torch.zeros(len(self.sure), dtype=torch.bool)
+        self.sure, self.is_open = (np.concatenate(parts) for parts in zip(*map(_sure, asked), strict=True))
+        self.strange = np.arange(len(self.sure)) >= len(self.is_origin)
+        self.right = np.zeros(len(self.sure), dtype=bool)
         self.right[: len(self.is_origin)] = self.is_origin[:, 0]
 
     def by_precision(self, precision: float) -> Policy:
         """The loosest threshold in a row of them, from strict to loose, all of which keep the promise."""
-        ordered, count = self.sure.sort(descending=True).values, len(self.sure)
+        ordered, count = -np.sort(-self.sure), len(self.sure)
         needed = ceil(log(1 - self.confidence) / log(precision))
         self._check_enough(count, needed, f"a precision of {precision:g}")
         places = [*range(max(needed, count // 20), count, max(1, count // 100)), count]
@@ -126,19 +130,20 @@ class HeldOut:
         accepted = self.accepted_from(threshold)
         return int((accepted & ~self.right).sum()), int(accepted.sum())
 
-    def accepted_from(self, threshold: float) -> Tensor:
+    def accepted_from(self, threshold: float) -> Flags:
         """Mark the answers that are accepted from this confidence on, (m,)."""
-        return self.is_open & (self.sure >= threshold)
+        accepted: Flags = self.is_open & (self.sure >= threshold)
+        return accepted
 
     def by_false_accepts(self, rate: float) -> Policy:
-        if not bool(self.strange.any()):
+        if not self.strange.any():
             raise InvalidTypeError("`false_accept` needs `strangers=`: queries that come from no stored pattern.")
         needed = ceil(log(1 - self.confidence) / log(1 - rate))
-        surest, allowed = self.sure.where(self.is_open, 0)[self.strange].sort(descending=True).values, 0
+        surest, allowed = -np.sort(-np.where(self.is_open, self.sure, 0)[self.strange]), 0
         self._check_enough(len(surest), needed, f"a false-accept rate of {rate:g}", "strangers")
         while allowed + 1 < len(surest) and is_bounded(allowed + 1, len(surest), rate, self.confidence):
             allowed += 1
-        threshold = float(torch.nextafter(surest[allowed], torch.tensor(torch.inf, dtype=torch.float64)))
+        threshold = float(np.nextafter(np.float64(surest[allowed]), np.inf))
         promise = f"At most {100 * rate:g} % of the queries of no stored pattern are accepted"
         return self._policy(threshold, promise, "false_accept", rate)
 
@@ -163,9 +168,9 @@ class HeldOut:
     def by_coverage(self, coverage: float) -> Policy:
         count = len(self.is_origin)
         self._check_enough(count, ceil(1 / (1 - coverage)) - 1, f"a coverage of {coverage:g}")
-        of_origin = (torch.as_tensor(self.answers.posterior).double() * self.is_origin).sum(-1)
+        of_origin = (to_numpy(self.answers.posterior).astype(np.float64) * self.is_origin).sum(-1)
         place = floor((count + 1) * (1 - coverage))
-        threshold = float(of_origin.sort().values[max(0, place - 1)])
+        threshold = float(np.sort(of_origin)[max(0, place - 1)])
         promise = f"Sets of answers hold the origin in {100 * coverage:g} % of the cases"
         return Policy(1.0, set_from=threshold, promise=promise, rule="coverage", promised=(coverage,))
 
@@ -182,27 +187,26 @@ class HeldOut:
             )
 
 
-def _sure(answers: Recall[Any]) -> tuple[Tensor, Tensor]:
+def _sure(answers: Recall[Any]) -> tuple[NDArray[Any], Flags]:
     """Confidence of each first answer, and whether its query is not called unknown instead."""
-    sure = torch.as_tensor(answers.confidence)
+    sure = to_numpy(answers.confidence)
     if answers.unknown is None:
-        return sure, torch.ones_like(sure, dtype=torch.bool)
-    return sure, torch.as_tensor(answers.unknown).double() < Policy.unknown_from
+        return sure, np.ones(len(sure), dtype=bool)
+    return sure, to_numpy(answers.unknown).astype(np.float64) < Policy.unknown_from
 
 
-def _is_origin(answers: Recall[Any], origins: Entries, are_rows: bool) -> Tensor:
+def _is_origin(answers: Recall[Any], origins: Any, are_rows: bool) -> Flags:
     """Mark the answers (b, k) that are the origin."""
-    given = answers.indices if are_rows or answers.labels is None else answers.labels
-    found: NDArray[Any] = np.asarray(given.cpu() if isinstance(given, Tensor) else given)
-    if not isinstance(origins, Tensor) and any(each is None or isinstance(each, SEVERAL) for each in origins):
+    found = to_numpy(answers.indices if are_rows or answers.labels is None else answers.labels)
+    if not is_tensor(origins) and any(each is None or isinstance(each, SEVERAL) for each in origins):
         origins = [right_ids(each) for each in origins]
         if len(origins) == len(found):
             hits = [[each in right for each in row] for row, right in zip(found.tolist(), origins, strict=True)]
-            return torch.tensor(hits, dtype=torch.bool).view(found.shape)
-    wanted: NDArray[Any] = np.asarray(origins.cpu() if isinstance(origins, Tensor) else list(origins))
+            return np.array(hits, dtype=bool).reshape(found.shape)
+    wanted = to_numpy(origins if is_tensor(origins) else list(origins))
     if wanted.shape[:1] != found.shape[:1]:
         raise InvalidValueError(f"`pairs` must have an origin for each copy; got {len(wanted)} for {len(found)}.")
-    return torch.from_numpy(np.asarray(found == wanted[:, None], dtype=np.bool_))
+    return np.asarray(found == wanted[:, None], dtype=bool)
 
 
 def _rate(name: str, value: float) -> float:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+import numpy as np
 
+from ahop._core.arrays import to_numpy
 from ahop._core.checks import check_count, check_kind
 from ahop._core.optional import pyplot
 from ahop._core.typing import Entries, RowsLike
@@ -123,9 +124,9 @@ class ReliabilityDisplay:
             confidence: of each interval.
         """
         held_out = HeldOut(memory, pairs, strangers, groups, confidence)
-        sure = held_out.sure if strangers is not None else torch.as_tensor(held_out.answers.posterior)[:, 0]
+        sure = held_out.sure if strangers is not None else to_numpy(held_out.answers.posterior)[:, 0]
         order = sure.argsort()
-        parts = [part for part in torch.tensor_split(order, check_count("bins", bins)) if len(part)]
+        parts = [part for part in np.array_split(order, check_count("bins", bins)) if len(part)]
         said = [float(sure[part].mean()) for part in parts]
         right = [share_of(int(held_out.right[part].sum()), len(part), confidence) for part in parts]
         counts = [len(part) for part in parts]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+import numpy as np
 
 from ahop._core.checks import check_count, check_kind
 from ahop._core.optional import pyplot
@@ -73,8 +73,8 @@ class ThresholdDisplay:
                 f"{rule or 'no rule'!r}."
             )
         held_out = HeldOut(memory, pairs, strangers, groups, confidence)
-        places = torch.linspace(0, len(held_out.sure) - 1, check_count("steps", steps)).long()
-        looked_at = held_out.sure.sort(descending=True).values[places].tolist()
+        places = np.linspace(0, len(held_out.sure) - 1, check_count("steps", steps)).astype(int)
+        looked_at = (-np.sort(-held_out.sure))[places].tolist()
         thresholds = sorted({*looked_at, policy.accept_from}, reverse=True)
         each = [_at(held_out, threshold, policy) for threshold in thresholds]
         shown, measured, accepted = zip(*(found for found in each if found is not None), strict=True)

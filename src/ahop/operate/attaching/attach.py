@@ -8,14 +8,14 @@ import torch
 
 from ahop._core.checks import check_count, check_rate
 from ahop._core.inputs import as_matrix
-from ahop._core.labels import entries
+from ahop._core.labels import entries, right_ids
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.memory.report import LEAST_QUERIES
 from ahop.operate.attaching.attached import AttachedSearch, restored
 from ahop.operate.attaching.learning import Lesson
 from ahop.operate.attaching.levels import Calibration
-from ahop.operate.attaching.lists import Lists, Search, ask, right_ids
+from ahop.operate.attaching.lists import Lists, Search, ask
 from ahop.operate.attaching.report import AttachReport
 
 

@@ -17,8 +17,6 @@ from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 Search: TypeAlias = Callable[[Any, int], tuple[Any, Any]]
 # Queries of one call.
 CALLED_AT_ONCE = 1024
-# Kinds that hold several right ids of one query.
-SEVERAL = (list, set, frozenset)
 
 
 @dataclass(frozen=True)
@@ -66,13 +64,6 @@ def ask(search: Search, queries: Any, k: int, sign: int | None = None) -> tuple[
     scores = (sign * scores).masked_fill(~there, -torch.inf)
     order = scores.argsort(dim=-1, descending=True, stable=True)
     return Lists(ids, scores).at(order), sign
-
-
-def right_ids(given: Any) -> frozenset[Label]:
-    """The right ids of one query: one, several in a list or a set, or none if None."""
-    if given is None:
-        return frozenset()
-    return frozenset(as_label(each) for each in (given if isinstance(given, SEVERAL) else [given]))
 
 
 def _answers(found: Any, count: int, k: int) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
