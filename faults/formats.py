@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import torch
 
@@ -77,6 +78,10 @@ def formats(folder: Path) -> list[Format]:
 
         return written
 
+    def opened(path: Path) -> object:
+        runtime = ahop.open_memory(path)
+        return runtime.recall(np.zeros((2, runtime.dimensions)), k=2)
+
     def recall(body: bytes) -> object:
         return reading.recall_request(reading.read_body(reading.RecallBody, body), DIMENSIONS, limits, names)
 
@@ -110,6 +115,7 @@ def formats(folder: Path) -> list[Format]:
     return [
         Format("memory", lambda chance: bent_archive(whole, chance), through_file("m.ahop", ahop.load), 500),
         Format("memory, bytes", lambda chance: bent_bytes(whole, chance), through_file("m.ahop", ahop.load), 5_000),
+        Format("memory without torch", lambda chance: bent_archive(whole, chance), through_file("r.ahop", opened), 500),
         Format("model", lambda chance: bent_archive(model, chance), lambda each: model_from_bytes(each, "it"), 500),
         Format("recall body", lambda chance: _bent(RECALL, chance), recall, 50_000),
         Format("recall body, bytes", lambda chance: bent_bytes(to_json(RECALL), chance), recall, 50_000),

@@ -265,6 +265,7 @@ class MemoryMachine(Machine):
         copies = torch.stack([self.rows[int(each)] for each in origins]).nan_to_num(0.5).clamp(-10, 10) + 0.1
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "[0-9]+ pairs of [0-9]+ different origins are too few")
+            warnings.filterwarnings("ignore", "Many entries of `patterns` are ")
             fitted = self.attempt(
                 "fit",
                 lambda: ahop.fit(self.memory, pairs=ahop.Pairs(origins, copies), similarity=similarity, progress=False),

@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 from ahop._core.files import digest
-from ahop.memory.saving.archive import KEY, LENGTH_BYTES
+from ahop.memory.saving.reading import KEY, LENGTH_BYTES
 
 NUMBERS: list[float] = [0, -1, 1, 2, 255, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30]
 NUMBERS += [10**400, 0.5, -0.0, 1e-320, 1e308, -1e308, 1e19, 3.5e38]

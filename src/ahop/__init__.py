@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ahop.memory.model import Model
     from ahop.memory.recall import Recall
     from ahop.memory.report import FitReport
+    from ahop.memory.runtime import Runtime, open_memory
     from ahop.nn import compat
     from ahop.operate import adapters, attaching, linking, watching
     from ahop.operate.asking import ask
@@ -69,6 +70,7 @@ __all__ = [
     "NoisyVariant",
     "Pairs",
     "Recall",
+    "Runtime",
     "Softmax",
     "adapt",
     "adapters",
@@ -100,6 +102,7 @@ __all__ = [
     "load",
     "modulations",
     "nn",
+    "open_memory",
     "open_store",
     "plots",
     "policy",
@@ -131,6 +134,7 @@ _LATER = {
     "NoisyVariant": "ahop.variants.noisy",
     "Pairs": "ahop.variants.base",
     "Recall": "ahop.memory.recall",
+    "Runtime": "ahop.memory.runtime",
     "Softmax": "ahop.separations.softmax",
     "adapt": "ahop.fitting.adapt",
     "ask": "ahop.operate.asking",
@@ -143,6 +147,7 @@ _LATER = {
     "lift": "ahop.scale.liftings.lift",
     "link": "ahop.operate.linking.links",
     "load": "ahop.memory.load",
+    "open_memory": "ahop.memory.runtime",
     "open_store": "ahop.scale.stores.store",
     "policy": "ahop.operate.policies",
     "watch": "ahop.operate.watching",

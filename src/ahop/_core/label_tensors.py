@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ahop._core.labels import Label, as_label, entries, frozen, is_label
+from ahop._core.labels import Label, as_label, entries, in_lines
 from ahop._core.typing import Entries
 from ahop._core.words import did_you_mean
 from ahop.errors import InvalidValueError, ShapeError
@@ -55,9 +55,4 @@ def from_text(text: Tensor, count: int) -> NDArray[np.object_]:
     """The labels that `as_text` wrote. The lines are counted before anything is made of them."""
     if text.dtype != torch.uint8 or text.ndim != 1:
         raise InvalidValueError(f"labels must be a text; got {text.dtype} of shape {tuple(text.shape)}.")
-    if int((text == ord("\n")).sum()) != count - 1:
-        raise InvalidValueError(f"there must be {count} labels, one for each pattern.")
-    found = json.loads(f"[{text.numpy().tobytes().decode('ascii')}]".replace("\n", ","))
-    if not all(is_label(label) for label in found):
-        raise InvalidValueError("labels must be words or whole numbers.")
-    return frozen(found, count)
+    return in_lines(text.numpy().tobytes(), count)

@@ -1,5 +1,6 @@
 """Labels of stored patterns: strings and integers; other types are converted by `str`."""
 
+import json
 from collections.abc import Iterable
 from typing import Any, TypeAlias, TypeGuard
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahop._core.arrays import is_tensor
-from ahop.errors import InvalidTypeError, ShapeError
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 Label: TypeAlias = str | int
 # Whole numbers beyond those that machines count with are kept as words.
@@ -55,3 +56,13 @@ def frozen(labels: list[Label] | NDArray[np.object_], count: int, name: str = "l
     found[:] = labels
     found.flags.writeable = False
     return found
+
+
+def in_lines(text: bytes, count: int) -> NDArray[np.object_]:
+    """Labels in lines, each as JSON writes it. The lines are counted before anything is made of them."""
+    if text.count(b"\n") != count - 1:
+        raise InvalidValueError(f"there must be {count} labels, one for each pattern.")
+    found = json.loads(f"[{text.decode('ascii')}]".replace("\n", ","))
+    if not all(is_label(label) for label in found):
+        raise InvalidValueError("labels must be words or whole numbers.")
+    return frozen(found, count)

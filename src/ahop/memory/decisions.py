@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 # Halvings of the interval that a bound lies in.
 HALVINGS = 60
+# No rate is taken to be smaller.
+LEAST_RATE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -140,3 +142,9 @@ def _at_most(errors: int, count: int, rate: float) -> float:
     each = np.arange(errors + 1)
     log_choices = np.concatenate([[0.0], np.cumsum(np.log(count - each[:-1]) - np.log(each[1:]))])
     return float(np.exp(np.logaddexp.reduce(log_choices + each * log(rate) + (count - each) * log1p(-rate))))
+
+
+def log_odds_of(rate: float) -> float:
+    """Log odds of what happens at this rate; finite at 0 and 1."""
+    held = min(max(rate, LEAST_RATE), 1 - LEAST_RATE)
+    return log(held / (1 - held))

@@ -12,19 +12,9 @@ from ahop._core.label_tensors import from_text
 from ahop.errors import FileFormatError
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
-from ahop.memory.report import (
-    AdaptReport,
-    Corruption,
-    FitReport,
-    Member,
-    RepeatsReport,
-    Report,
-    SolverReport,
-    Trial,
-    UnlabeledReport,
-)
 from ahop.memory.saving.archive import archive_from_bytes, archive_to_bytes, read_archive
 from ahop.memory.saving.description import describe_model
+from ahop.memory.saving.kept_report import kept_report
 from ahop.memory.saving.registry import FAILURES, build, registry
 
 
@@ -73,31 +63,4 @@ def _model_of(manifest: dict[str, Any], known: Mapping[str, type[Component]]) ->
     with torch.device("meta"):
         parts = {name: build(part, known) for name, part in manifest["model"].items()}
         groups = {str(name): build(each, known) for name, each in manifest.get("groups", {}).items()}
-        return Model(**parts, groups=groups, report=_report(manifest.get("report")))
-
-
-def _report(given: Any) -> Report | None:
-    if given is None:
-        return None
-    fields = dict(given)
-    adapted = fields.pop("adapted", None)
-    fields["adapted"] = None if adapted is None else AdaptReport(**adapted)
-    if fields.pop("kind") == "SolverReport":
-        return SolverReport(**fields)
-    corruption = fields.pop("corruption")
-    if corruption is not None:
-        lists = {name: tuple(each) for name, each in corruption.items() if isinstance(each, list)}
-        corruption = Corruption(**{**corruption, **lists})
-    trials = tuple(Trial(**each) for each in fields.pop("trials"))
-    members = tuple(Member(**each) for each in fields.pop("members"))
-    unlabeled = fields.pop("unlabeled", None)
-    unlabeled = None if unlabeled is None else UnlabeledReport(**unlabeled)
-    told = fields.pop("settings", {})
-    fields["settings"] = {stage: {name: +each for name, each in values.items()} for stage, values in told.items()}
-    repeats = fields.pop("repeats", None)
-    repeats = None if repeats is None else RepeatsReport(**repeats)
-    report = FitReport(
-        **fields, corruption=corruption, trials=trials, members=members, unlabeled=unlabeled, repeats=repeats
-    )
-    str(report)  # raises if a field is no number
-    return report
+        return Model(**parts, groups=groups, report=kept_report(manifest.get("report")))

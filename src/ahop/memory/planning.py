@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ahop._core.arrays import to_numpy
 from ahop._core.kernels import compiled
+from ahop.errors import ShapeError
 
 # As the compiled plan numbers them.
 MEASURES: Final[dict[str, int]] = {
@@ -22,6 +23,8 @@ MEASURES: Final[dict[str, int]] = {
     "SorensenSimilarity": 4,
 }
 RAISE, LOGARITHM, VARIATE, DIFFERENCE = 1, 2, 3, 4
+# That the detector looks at.
+FEATURES = 4
 # Rows that show how much of the patterns was observed.
 SAMPLED = 1000
 # Entries of a table that one register holds: between its knots, and for what was not observed.
@@ -100,17 +103,18 @@ def kind_of(part: object) -> str:
 
 def _planned(model: Any, stored: NDArray[np.float32], log_prior: Any, as_lists: bool) -> Plan:
     assert compiled.native is not None
-    builder = _Builder(compiled.native.Plan(stored, as_lists), as_lists)
+    builder = _Builder(compiled.native.Plan(stored, as_lists), as_lists, stored.shape[1])
     _add(model.similarity, builder, (), 1.0)
     detector = None
     if model.detector is not None:
-        numbers = [model.detector.center, model.detector.scale, model.detector.slopes, model.detector.offset]
-        detector = np.concatenate([np.atleast_1d(_double(each)) for each in numbers])[None]
+        numbers = [model.detector.center, model.detector.scale, model.detector.slopes]
+        features = [builder.sized(each, FEATURES) for each in numbers]
+        detector = np.concatenate([*features, builder.sized(model.detector.offset)[None]])[None]
     builder.compiled.finish(
         builder.is_pool,
         float(model.beta),
         float(model.separation.floor) if kind_of(model.separation) == "Softmax" else 0.0,
-        None if log_prior is None else _double(log_prior),
+        None if log_prior is None else builder.sized(log_prior, len(stored)),
         detector,
         0.0 if model.detector is None else model.detector.log_prior_odds,
     )
@@ -127,10 +131,15 @@ def _count_leaves(similarity: Any) -> int:
 
 @dataclass(frozen=True)
 class _Step:
-    """Steps applied to queries first, and to the patterns too if they are transforms."""
+    """Steps applied to queries first, and to the patterns too if they are transforms.
+
+    Attributes:
+        sizes: of what is taken off each dimension, where the step is no transform.
+    """
 
     add: Callable[[Any], None]
     transform: Any = None
+    sizes: tuple[int, ...] = ()
 
 
 _Steps: TypeAlias = tuple[_Step, ...]
@@ -138,9 +147,15 @@ _Steps: TypeAlias = tuple[_Step, ...]
 
 @dataclass
 class _Builder:
+    """Attributes:
+    dimensions: of the patterns, and behind the steps of the part that was begun.
+    """
+
     compiled: Any
     as_lists: bool
+    given_dimensions: int
     is_pool: bool = False
+    dimensions: int = 0
 
     def begin(self, steps: _Steps, *, fills_gaps: bool) -> None:
         """Begin a part behind these steps.
@@ -152,8 +167,20 @@ class _Builder:
         if self.as_lists and (len(transforms) > 1 or not all(_fits_lists(each, fills_gaps) for each in transforms)):
             raise UnplannedError
         self.compiled.begin()
+        self.dimensions = self.given_dimensions
         for step in steps:
+            if set(step.sizes) - {self.dimensions}:
+                raise _misfit("an offset or a gain", step.sizes, (self.dimensions,))
             step.add(self.compiled)
+            if kind_of(step.transform) == "DifferenceTransform":
+                self.dimensions = max(1, self.dimensions - 1)
+
+    def sized(self, values: Any, *shape: int) -> NDArray[np.float64]:
+        """Numbers in double precision. A file may be bent, and the compiled recall reads as many as there must be."""
+        found = _double(values)
+        if found.shape != shape:
+            raise _misfit("a part", found.shape, shape)
+        return found
 
 
 def _fits_lists(transform: Any, fills_gaps: bool) -> bool:
@@ -201,9 +228,18 @@ def _add_additive(similarity: Any, builder: _Builder, steps: _Steps, weight: flo
     if similarity.pattern_knots > MOST_KNOTS:
         raise UnplannedError
     builder.begin(steps, fills_gaps=False)
-    places = similarity.query_places, similarity.pattern_places, similarity.mixing, similarity.tables
-    builder.compiled.add_tables(weight, *(_double(each) for each in places))
-    _add_gaps(similarity.missingness, builder, float(to_numpy(similarity.gap_weight)))
+    asked, stored, rank = similarity.query_knots, similarity.pattern_knots, similarity.rank
+    if min(asked, stored) < 2 or rank < 1:
+        raise _misfit("tables", (rank, asked, stored), (1, 2, 2))
+    d = builder.dimensions
+    builder.compiled.add_tables(
+        weight,
+        builder.sized(similarity.query_places, d, asked),
+        builder.sized(similarity.pattern_places, d, stored),
+        builder.sized(similarity.mixing, d, rank),
+        builder.sized(similarity.tables, rank, asked, stored),
+    )
+    _add_gaps(similarity.missingness, builder, float(builder.sized(similarity.gap_weight)))
 
 
 def _add_likelihood(similarity: Any, builder: _Builder, steps: _Steps, weight: float) -> None:
@@ -212,27 +248,31 @@ def _add_likelihood(similarity: Any, builder: _Builder, steps: _Steps, weight: f
         raise UnplannedError
     builder.begin(steps, fills_gaps=False)
     numbers = [variant.gain, variant.bias, variant.std, variant.outlier_rate, variant.center, variant.scale]
-    low, high = variant.outliers.ends.tolist()
-    density = _double(variant.outliers.log_density)
+    low, high = builder.sized(variant.outliers.ends, 2).tolist()
+    d, bins, quantiles = builder.dimensions, len(variant.outliers.log_density), variant.population.shape[-1]
+    if not bins or not quantiles:
+        raise _misfit("a density", (bins, quantiles), (1, 1))
     builder.compiled.add_mixture(
         weight,
-        np.stack([_double(each) for each in numbers]),
-        _double(variant.population),
-        density,
+        np.stack([builder.sized(each, d) for each in numbers]),
+        builder.sized(variant.population, d, quantiles),
+        builder.sized(variant.outliers.log_density, bins),
         low,
         high,
-        variant.signs,
+        bool(variant.signs),
     )
     _add_gaps(variant.missingness, builder, 1.0)
 
 
 def _add_gaps(missingness: Any, builder: _Builder, weight: float) -> None:
-    if not missingness.is_evidence:
+    d, levels = builder.dimensions, missingness.edges.shape[-1] + 1
+    base, shifts = builder.sized(missingness.base, d), builder.sized(missingness.shifts, levels + 1)
+    edges = np.require(builder.sized(missingness.edges, d, levels - 1), np.float32, ["C", "A"])
+    if not shifts.any():  # gaps say nothing
         return
-    if missingness.levels >= MOST_KNOTS:
+    if levels >= MOST_KNOTS:
         raise UnplannedError
-    edges = np.require(to_numpy(missingness.edges), np.float32, ["C", "A"])
-    builder.compiled.add_silence(weight, _double(missingness.base), edges, _double(missingness.shifts))
+    builder.compiled.add_silence(weight, base, edges, shifts)
 
 
 ADDED: Final[dict[str, Callable[[Any, _Builder, _Steps, float], None]]] = {
@@ -248,7 +288,8 @@ ADDED: Final[dict[str, Callable[[Any, _Builder, _Steps, float], None]]] = {
 
 
 def _moved(offset: Any, gain: Any) -> _Step:
-    return _Step(lambda compiled: compiled.move(_double(offset), _double(gain)))
+    numbers = _double(offset), _double(gain)
+    return _Step(lambda compiled: compiled.move(*numbers), sizes=tuple(each.size for each in numbers))
 
 
 def _transformed(transform: Any) -> _Step:
@@ -268,6 +309,10 @@ def _transformed(transform: Any) -> _Step:
 def _range(transform: Any) -> dict[str, float]:
     missing = np.nan if transform.missing is None else transform.missing
     return {"low": transform.low, "high": transform.high, "missing": missing}
+
+
+def _misfit(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> ShapeError:
+    return ShapeError(f"{name} of the model has the shape {found}, not {wanted}.")
 
 
 def _double(values: Any) -> NDArray[np.float64]:

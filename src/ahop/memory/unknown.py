@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from math import log
 from typing import final
 
 import torch
@@ -13,12 +12,11 @@ from ahop._core.checks import check_rate
 from ahop._core.component import Component
 from ahop._core.tensors import exponentials_, lowest
 from ahop._core.typing import PerQuery, Scores
+from ahop.memory.decisions import log_odds_of
+from ahop.memory.planning import FEATURES
 
-FEATURES = 4
 # Beyond this a feature says "certainly", whatever its size.
 LARGEST = 1e4
-# No rate is taken to be smaller.
-LEAST_RATE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -166,8 +164,7 @@ class UnknownDetector(Component):
     @property
     def log_prior_odds(self) -> float:
         """Log odds of an unknown origin before a query is looked at."""
-        rate = min(max(self.rate, LEAST_RATE), 1 - LEAST_RATE)
-        return log(rate / (1 - rate))
+        return log_odds_of(self.rate)
 
     @property
     def worth_of_best(self) -> float:

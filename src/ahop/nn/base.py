@@ -13,8 +13,9 @@ from torch import Tensor
 from ahop._core.component import Component
 from ahop._core.json import parse_json
 from ahop.errors import FileFormatError
-from ahop.memory.saving.archive import FORMAT, write_archive
+from ahop.memory.saving.archive import write_archive
 from ahop.memory.saving.description import describe
+from ahop.memory.saving.reading import FORMAT
 from ahop.memory.saving.registry import COMPONENTS, FAILURES, build
 
 CONFIGURATION, TENSORS = "config.json", "model.safetensors"

@@ -12,23 +12,16 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as tensors_to_bytes
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ahop._core.files import digest, replacing
-from ahop._core.free_memory import check_free_memory
-from ahop._core.json import parse_json
-from ahop.errors import FileFormatError
+from ahop._core.files import replacing
+from ahop.memory.saving.reading import FORMAT, KEY, Stored, checksum, no_floats, read_stored, stored_in
 
-FORMAT = 2
-KEY = "ahop"
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # Texts that grow with the patterns are tensors of bytes: the header has room for a hundred megabytes only.
 TEXTS = ("labels",)
-# Before the header stands how long it is.
-LENGTH_BYTES = 8
 
 
 def write_archive(path: str | os.PathLike[str], manifest: dict[str, object], tensors: Mapping[str, Tensor]) -> None:
@@ -61,48 +54,42 @@ def read_archive(
 
     They are read at once and checked: what happens to the file later changes nothing.
     """
-    check_free_memory(2 * os.path.getsize(path), f"`{path}`")
-    return archive_from_bytes(Path(path).read_bytes(), f"`{path}`", dtypes)
+    return _as_tensors(*read_stored(path), f"`{path}`", dtypes)
 
 
 def archive_from_bytes(
     content: bytes, where: str, dtypes: Sequence[torch.dtype] | None = FLOATS
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Read an archive from bytes; `where` names them in errors. `TEXTS` are for their readers to check."""
-    try:
-        tensors = tensors_from_bytes(content)
-    except (SafetensorError, KeyError, ValueError, RuntimeError, OverflowError) as error:
-        raise FileFormatError(f"{where} is not a file that ahop wrote, or it is damaged: {error}.") from error
-    try:
-        length = int.from_bytes(content[:LENGTH_BYTES], "little")
-        header = parse_json(content[LENGTH_BYTES : LENGTH_BYTES + length])
-        checksum, words = header["__metadata__"][KEY].split(" ", 1)
-        manifest = parse_json(words)
-        version = manifest.pop("format")
-    except (KeyError, ValueError, AttributeError, TypeError) as error:
-        raise FileFormatError(
-            f"{where} holds tensors but no ahop manifest. Was it written by `memory.save`?"
-        ) from error
-    if version != FORMAT:
-        raise FileFormatError(
-            f"{where} has format {version!r}; this release reads format {FORMAT}. Update ahop to read newer files."
-        )
-    if checksum != checksum_of(words, tensors):
-        raise FileFormatError(f"{where} is damaged: its checksum does not fit what is in it. Restore it from a copy.")
-    numbers = [tensor for name, tensor in tensors.items() if name not in TEXTS]
-    if dtypes is not None and not all(tensor.dtype in dtypes for tensor in numbers):
-        raise FileFormatError(f"{where} holds tensors that are no floating-point numbers; ahop writes no others.")
-    return manifest, tensors
+    return _as_tensors(*stored_in(content, where), where, dtypes)
 
 
 def checksum_of(words: str, tensors: Mapping[str, Tensor]) -> str:
     """Checksum of the words, and of names, dtypes, shapes and bytes of the tensors."""
-    parts: list[bytes | memoryview] = [words.encode()]
-    for name in sorted(tensors):
-        values = tensors[name].detach().cpu().contiguous()
-        parts.append(f"\n{name} {values.dtype} {tuple(values.shape)}\n".encode())
-        parts.append(values.reshape(-1).view(torch.uint8).numpy().data if values.numel() else b"")
-    return digest(*parts)
+    return checksum(words, {name: _as_stored(values) for name, values in tensors.items()})
+
+
+def _as_stored(values: Tensor) -> Stored:
+    plain = values.detach().cpu().contiguous()
+    content = plain.reshape(-1).view(torch.uint8).numpy().data if plain.numel() else b""
+    return Stored(str(plain.dtype).removeprefix("torch."), tuple(plain.shape), content)
+
+
+def _as_tensors(
+    manifest: dict[str, Any], stored: Mapping[str, Stored], where: str, dtypes: Sequence[torch.dtype] | None
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    tensors = {name: _as_tensor(each) for name, each in stored.items()}
+    numbers = [tensor for name, tensor in tensors.items() if name not in TEXTS]
+    if dtypes is not None and not all(tensor.dtype in dtypes for tensor in numbers):
+        raise no_floats(where)
+    return manifest, tensors
+
+
+def _as_tensor(stored: Stored) -> Tensor:
+    dtype: torch.dtype = getattr(torch, stored.dtype)
+    if not len(stored.content):
+        return torch.empty(stored.shape, dtype=dtype)
+    return torch.frombuffer(stored.content, dtype=dtype).reshape(stored.shape)
 
 
 def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,0 +1,212 @@
+"""What a memory answers that was opened without torch is what the memory answers."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load as tensors_from_bytes
+from torch import Tensor
+
+import ahop
+from ahop._core.kernels import native
+from ahop.errors import FileFormatError, InvalidTypeError, ShapeError, UnsupportedError
+from ahop.memory.saving import archive
+from ahop.memory.saving.archive import read_archive, write_archive
+from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.match import MatchSimilarity
+from tests.laws.test_plans import MODELS, Draw, is_planned, plan_of
+
+pytestmark = pytest.mark.skipif(native.native is None, reason="plans are compiled")
+
+
+def test_it_answers_to_the_bit_as_the_memory_does(tmp_path: Path) -> None:
+    opened = 0
+    for seed in range(MODELS):
+        draw = Draw(seed)
+        memory, queries, k = draw.memory(), draw.queries(), draw.whole(1, 9)
+        wanted = memory.recall(queries.numpy(), k=k)
+        memory.save(tmp_path / "memory.ahop")
+        if not is_planned(memory):
+            with pytest.raises(UnsupportedError, match=r"ahop\.load"):
+                ahop.open_memory(tmp_path / "memory.ahop")
+            continue
+        runtime = ahop.open_memory(tmp_path / "memory.ahop", threads=1)
+        plan = plan_of(memory)
+        assert plan is not None
+        if plan.rank(queries.numpy(), min(k, len(memory)), 1) is None:
+            with pytest.raises(UnsupportedError, match="single precision"):
+                runtime.recall(queries.numpy(), k=k)
+            continue
+        opened += 1
+        found = runtime.recall(queries.numpy(), k=k)
+        np.testing.assert_array_equal(found.indices, wanted.indices)
+        np.testing.assert_array_equal(found.posterior, wanted.posterior)
+        np.testing.assert_array_equal(found.patterns, wanted.patterns)
+        assert (found.unknown is None) == (wanted.unknown is None)
+        if wanted.unknown is not None:
+            np.testing.assert_array_equal(found.unknown, wanted.unknown)
+    assert opened > 200
+
+
+def pairs(count: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    stored = torch.rand(60, 5, generator=generator)
+    origins = torch.randint(60, (count,), generator=generator)
+    copies = stored[origins] + 0.05 * torch.randn(count, 5, generator=generator)
+    copies[1::2] += 0.3
+    return stored, origins, copies.masked_fill(torch.rand(copies.shape, generator=generator) < 0.1, torch.nan)
+
+
+def test_groups_labels_columns_and_checks_are_those_of_the_memory(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    stored, origins, copies = pairs(300)
+    names = [f"ap{column}" for column in range(5)]
+    frame = pandas.DataFrame(stored.numpy(), columns=names, index=[f"room {row} ä" for row in range(60)])
+    asked = pandas.DataFrame(copies.numpy(), columns=names)[names[::-1]]
+    memory = ahop.fit(
+        frame,
+        pairs=([f"room {row} ä" for row in origins.tolist()], asked),
+        similarity="mixture",
+        groups=["this", "that"] * 150,
+        progress=False,
+    )
+    assert memory.model.groups
+    memory.save(tmp_path / "memory.ahop")
+    opened = ahop.open_memory(tmp_path / "memory.ahop")
+    assert opened.columns == memory.columns
+    assert (len(opened), opened.dimensions, opened.is_checked) == (60, 5, True)
+    assert opened.labels is not None
+    for groups in (None, ["that"] * 300, ["this", "that", "nobody"] * 100):
+        found, wanted = (each.recall(asked, k=3, groups=groups) for each in (opened, memory))
+        assert found.labels is not None
+        assert wanted.labels is not None
+        assert found.labels.tolist() == wanted.labels.tolist()
+        np.testing.assert_allclose(found.posterior, wanted.posterior, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found.confidence, wanted.confidence, rtol=1e-4, atol=1e-6)
+    assert found.to_frame().equals(found.to_frame())
+    assert opened.recall(np.empty((0, 5)), k=2).indices.shape == (0, 2)
+    with pytest.raises(ShapeError):
+        opened.recall([[1.0, 2.0]])
+    with pytest.raises(UnsupportedError, match=r"`where`.*ahop\.load"):
+        opened.recall(copies.numpy(), where=[1])
+    with pytest.raises(UnsupportedError, match=r"`same`.*ahop\.load"):
+        opened.recall(copies.numpy(), same=[0] * 300)
+    with pytest.raises(InvalidTypeError):
+        opened.recall([["a"] * 5])
+
+
+def test_torch_is_not_imported(tmp_path: Path) -> None:
+    stored, origins, copies = pairs(100)
+    memory = ahop.fit(stored, pairs=(origins, copies), similarity=["mixture", "additive"], progress=False)
+    memory.save(tmp_path / "memory.ahop")
+    script = """
+        import sys
+        sys.modules["torch"] = sys.modules["jaxtyping"] = None  # as if nobody had installed them
+        import ahop
+        memory = ahop.open_memory(sys.argv[1])
+        answer = memory.recall(memory.patterns + 0.01, k=2)
+        print(int((answer.indices[:, 0] == range(len(memory))).sum()), answer.is_checked)
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", dedent(script), tmp_path / "memory.ahop"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() in (["59", "True"], ["60", "True"])
+
+
+def test_what_needs_torch_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    stored = torch.rand(9, 3)
+    others = {
+        "a similarity that no plan knows": ahop.AssociativeMemory(stored, MatchSimilarity()),
+        "double precision": ahop.AssociativeMemory(stored, EuclideanSimilarity()).double(),
+        "weights of another kind": ahop.AssociativeMemory(
+            stored, EuclideanSimilarity(), separation=ahop.separations.Sparsemax()
+        ),
+        "modulated": ahop.AssociativeMemory(
+            stored, EuclideanSimilarity(), modulation=ahop.modulations.KernelModulation(3)
+        ),
+    }
+    for memory in others.values():
+        memory.save(tmp_path / "memory.ahop")
+        with pytest.raises(UnsupportedError, match=r"ahop\.load"):
+            ahop.open_memory(tmp_path / "memory.ahop")
+    ahop.AssociativeMemory(stored, EuclideanSimilarity()).save(tmp_path / "memory.ahop")
+    with pytest.raises(UnsupportedError, match=r"ahop\.load"):
+        ahop.open_memory(tmp_path / "memory.ahop").recall([[1e30] * 3])
+
+
+def test_half_precision_of_a_model_is_read(tmp_path: Path) -> None:
+    stored, origins, copies = pairs(100)
+    memory = ahop.fit(stored, pairs=(origins, copies), similarity="mixture", progress=False)
+    memory.model = memory.model.bfloat16()
+    memory.save(tmp_path / "memory.ahop")
+    found = ahop.open_memory(tmp_path / "memory.ahop").recall(copies.numpy())
+    np.testing.assert_allclose(found.posterior, memory.recall(copies.numpy()).posterior, rtol=1e-5)
+
+
+def test_bent_files_of_which_the_checksum_fits_end_in_an_error(tmp_path: Path) -> None:
+    stored, origins, copies = pairs(100)
+    memory = ahop.fit(stored, pairs=(origins, copies), similarity=["mixture", "additive"], progress=False)
+    path, bent = tmp_path / "memory.ahop", tmp_path / "bent.ahop"
+    memory.save(path)
+    manifest, tensors = read_archive(path)
+    for name, values in tensors.items():
+        others = [torch.zeros(3), torch.zeros(()), values.new_full(values.shape, torch.inf)]
+        others += [values[:-1]] if values.ndim else []
+        for other in (each for each in others if each.shape != values.shape or bool(each.isinf().any())):
+            write_archive(bent, manifest, {**tensors, name: other})
+            try:
+                opened = ahop.open_memory(bent)
+            except FileFormatError:
+                continue
+            # Patterns of other numbers, and queries that are kept for `watch`, make other memories.
+            assert name == "patterns" or name.startswith("model.reference"), name
+            assert np.isfinite(opened.recall(np.zeros((2, opened.dimensions))).posterior).all()
+    for name in tensors:
+        write_archive(bent, manifest, {other: values for other, values in tensors.items() if other != name})
+        if not name.startswith("model.reference"):
+            with pytest.raises(FileFormatError):
+                ahop.open_memory(bent)
+
+
+def test_words_that_describe_no_model_end_in_an_error(tmp_path: Path) -> None:
+    path, bent = tmp_path / "memory.ahop", tmp_path / "bent.ahop"
+    memory = ahop.AssociativeMemory(torch.rand(9, 3), EuclideanSimilarity(), labels=list(range(9)))
+    memory.save(path)
+    manifest, tensors = read_archive(path)
+    for key in ("model", "similarity", "separation", "arguments", "component", "detector"):
+        replacements: list[object] = [None, 3, "words", [], {}]
+        for other in replacements:
+            words = json.loads(json.dumps(manifest).replace(f'"{key}"', '"other"'))
+            words["other" if key == "model" else key] = other
+            write_archive(bent, words, tensors)
+            if key != "detector" or "model" in words:
+                try:
+                    ahop.open_memory(bent)
+                except (FileFormatError, UnsupportedError):
+                    continue
+                pytest.fail(f"{key}: {other}")
+    write_archive(bent, manifest, {**tensors, "labels": tensors["labels"][:-2]})
+    with pytest.raises(FileFormatError):
+        ahop.open_memory(bent)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    bent.write_bytes(content)
+    with pytest.raises(FileFormatError, match="checksum"):
+        ahop.open_memory(bent)
+
+
+def test_one_reader_serves_torch_and_numpy() -> None:
+    """Tensors of every kind come back as safetensors reads them."""
+    kinds = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int16, torch.uint8)
+    tensors = {str(kind): torch.arange(6).reshape(2, 3).to(kind) for kind in kinds} | {"empty": torch.empty(0, 3)}
+    content = archive.archive_to_bytes({}, tensors)
+    found = archive.archive_from_bytes(content, "bytes", None)[1]
+    for name, values in tensors_from_bytes(content).items():
+        assert torch.equal(found[name], values)
+        assert found[name].dtype == values.dtype
