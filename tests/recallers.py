@@ -21,9 +21,8 @@ import ahop
 from ahop.client import Client
 from ahop.estimators import AssociativeRetriever, CorruptionModel
 from ahop.scale.cluster import LocalCluster, connect
-from ahop.scale.indexes import FaissEngine, Index, PgVectorEngine
+from ahop.scale.indexes import FaissEngine, Index
 from ahop.scale.indexes.reranking import lifted
-from tests import postgres
 
 COUNT, DIMENSIONS = 400, 8
 COLORS = ("red", "green", "blue", "black")
@@ -38,15 +37,13 @@ class Case:
         has_columns: `where` takes columns; else rows.
         error: of the posterior, beside that of the memory.
         unknown_error: of the probability that a query is unknown.
-        least_hits: the share of the first answers that must be those of the memory.
-        needs: what must be there: "ray", "postgres" or nothing.
+        needs: what must be there: "ray" or nothing.
     """
 
     make: Callable[[ahop.AssociativeMemory, Path], Any]
     has_columns: bool = True
     error: float = 1e-5
     unknown_error: float = 1e-4
-    least_hits: float = 1.0
     needs: str | None = None
 
 
@@ -91,16 +88,6 @@ def _faiss_index(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
     lifting = ahop.lift(memory.similarity, memory.patterns, gaps=True)
     engine = FaissEngine.build(lifted(memory, lifting), "ivf_flat")
     yield Index(memory, lifting, engine.with_effort(engine.lists), 200, {"color": colors()})
-
-
-@contextmanager
-def _pgvector_index(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
-    lifting = ahop.lift(memory.similarity, memory.patterns, gaps=True)
-    with (
-        postgres.server() as address,
-        PgVectorEngine.create(address, "patterns", lifted(memory, lifting), effort=400) as engine,
-    ):
-        yield Index(memory, lifting, engine, 200, {"color": colors()})
 
 
 def _store_of(memory: ahop.AssociativeMemory, folder: Path) -> Any:
@@ -162,7 +149,6 @@ RECALLERS: dict[str, Case] = {
     "memory": Case(_memory, has_columns=False),
     "exact index": Case(_exact_index, **ROUGH),
     "FAISS index": Case(_faiss_index, **ROUGH),
-    "pgvector index": Case(_pgvector_index, least_hits=0.98, needs="postgres", **ROUGH),
     "store": Case(_store),
     "stored index": Case(_stored_index, **ROUGH),
     "local cluster": Case(_local_cluster, **ROUGH),

@@ -24,7 +24,7 @@ from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.groups import alignment_helps, numbered
 from ahop.fitting.choosing.selection import folds_of
 from ahop.fitting.corruption.additive import fit_additive
-from ahop.fitting.corruption.missingness import fit_missingness
+from ahop.fitting.corruption.gaps import fit_missingness
 from ahop.fitting.corruption.mixture import FORMS, Form, MixtureFit, fit_mixture
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.fit import SIMILARITIES

@@ -105,7 +105,7 @@ def test_a_damaged_picture_is_found_explained_corrected_and_learned_from(
     upload(browser, tmp_path / "damaged.png", damaged(stored[7]))
     wait(browser, lambda: text(browser, "answers"))
     first = browser.find_element(By.CSS_SELECTOR, "#answers li")
-    assert "1 query so far" in text(browser, "state") or "queries so far" in text(browser, "state")
+    assert text(browser, "state").startswith("1 query so far: ")
     assert "row 7" in first.text
     assert text(browser, "words").startswith("7 with probability")
     assert len(browser.find_elements(By.CSS_SELECTOR, "#waterfall rect")) >= 5
@@ -122,7 +122,7 @@ def test_a_damaged_picture_is_found_explained_corrected_and_learned_from(
     wait(browser, lambda: "version 2" in text(browser, "fitting") or text(browser, "error"))
     assert not text(browser, "error")
     assert "version 2" in text(browser, "version")
-    assert "1 query so far" in text(browser, "state") or "queries so far" in text(browser, "state")
+    assert text(browser, "state").startswith("1 query so far: ")
     said = browser.get_log("browser")  # type: ignore[no-untyped-call]
     assert [each for each in said if each["level"] == "SEVERE"] == []
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.fitting.corruption.missingness import fit_missingness
+from ahop.fitting.corruption.gaps import fit_missingness
 from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 
 PAIRS, DIMENSIONS = 300, 60

@@ -41,7 +41,6 @@ arrow_files = _optional(
     "pyarrow", "pyarrow.parquet", "pyarrow.feather", "pyarrow.compute", package="pyarrow", extra="tables"
 )
 psycopg = _optional("psycopg", "psycopg.sql", package="psycopg", extra="pg")
-pgvector = _optional("pgvector", "pgvector.psycopg", package="pgvector", extra="pg")
 ray = _optional("ray", package="ray", extra="cluster")
 pandas = _optional("pandas", package="pandas", extra="datasets")
 pillow = _optional("PIL.Image", package="pillow", extra="datasets")

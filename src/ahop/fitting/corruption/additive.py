@@ -10,7 +10,7 @@ from torch import Tensor
 from ahop._core.missing import midpoints, quantiles
 from ahop._core.tensors import principal_directions
 from ahop.fitting.corruption.entries import Entries
-from ahop.fitting.corruption.missingness import Gaps
+from ahop.fitting.corruption.gaps import Gaps
 from ahop.fitting.settings import DEFAULT, MixtureSettings
 from ahop.similarities.additive import AdditiveSimilarity
 

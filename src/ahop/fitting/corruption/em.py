@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ahop.fitting.corruption.entries import Entries
-from ahop.fitting.corruption.rows import PairedRows
+from ahop.fitting.corruption.paired_rows import PairedRows
 from ahop.fitting.corruption.shrinkage import shrunk, shrunk_rate, shrunk_variance
 from ahop.fitting.corruption.trust import Doubts
 from ahop.fitting.corruption.units import ends, grain, units

@@ -81,21 +81,9 @@ class Entries:
             return values.sum(-1).double()
         return torch.bincount(self._dimension, values.double(), self.shape[0])
 
-    def sums_by_pair(self, values: Tensor) -> Tensor:
-        """Over the shared entries, (m,)."""
-        if self.places is not None:
-            return torch.bincount(self._pair, values.double(), self.shape[1])
-        return (values if self.shared is None else values * self.shared).sum(0).double()
-
     def product_sums(self, weights: Tensor, products: Tensor) -> Tensor:
         """The weighted sums of products (..., p) of the entries by dimension, (p, d)."""
         if self.places is None:
             return (weights.unsqueeze(1) @ products).squeeze(1).mT.double()
         sums = products.new_zeros(self.shape[0], products.shape[-1], dtype=torch.float64)
         return sums.index_add_(0, self._dimension, (products * weights.unsqueeze(-1)).double()).mT
-
-    def in_table(self, values: Tensor) -> Tensor:
-        """A table (d, m) of values at the entries, and zero elsewhere."""
-        if self.places is None:
-            return values if self.shared is None else values * self.shared
-        return values.new_zeros(self.shape.numel()).index_put_((self.places,), values).view(self.shape)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ahop.errors import InvalidValueError
 from ahop.fitting.corruption.em import Expectation, Start
-from ahop.fitting.corruption.rows import PairedRows
+from ahop.fitting.corruption.paired_rows import PairedRows
 from ahop.fitting.settings import DEFAULT, MixtureSettings
 from ahop.variants.mixture import MixtureVariant
 

@@ -4,7 +4,6 @@ from ahop.scale.indexes.build import Measured, index, tune
 from ahop.scale.indexes.engines.base import Engine, Found
 from ahop.scale.indexes.engines.exact import ExactEngine
 from ahop.scale.indexes.engines.faiss import FaissEngine
-from ahop.scale.indexes.engines.pgvector import PgVectorEngine
 from ahop.scale.indexes.index_file import load_index, save_index
 from ahop.scale.indexes.reranking import Index, lifted
 
@@ -15,7 +14,6 @@ __all__ = [
     "Found",
     "Index",
     "Measured",
-    "PgVectorEngine",
     "index",
     "lifted",
     "load_index",

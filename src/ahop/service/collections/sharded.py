@@ -10,7 +10,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from ahop.errors import UnsupportedError
-from ahop.memory.model import Model
 from ahop.memory.recall import Recall
 from ahop.scale.cluster.view import ShardedRecaller
 from ahop.service.collections.batching import Cost
@@ -29,26 +28,12 @@ class ShardedSnapshot(BaseSnapshot):
         finalize(self, holding.close)
         view = self._view = self._shards.view
         self.version, self.filters = view.version, view.kinds
+        self.model, self.columns, self.example = view.model, view.columns, torch.zeros(1, view.dimensions)
         self.label_bytes, self.name_bytes = 0, longest(view.columns or [UNNAMED])
 
     @override
     def __len__(self) -> int:
         return self._view.rows
-
-    @property
-    @override
-    def model(self) -> Model:
-        return self._view.model
-
-    @property
-    @override
-    def columns(self) -> tuple[str, ...] | None:
-        return self._view.columns
-
-    @property
-    @override
-    def example(self) -> Tensor:
-        return torch.zeros(1, self._view.dimensions)
 
     @override
     def rows(

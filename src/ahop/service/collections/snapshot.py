@@ -42,29 +42,21 @@ class BaseSnapshot(ABC):
         label_bytes: in an answer, of the longest label.
         name_bytes: in an answer, of the longest name of a dimension.
         filters: the kinds of the columns that a filter may name.
+        model: of the patterns.
+        columns: names of the dimensions, if the patterns have any.
+        example: one query (1, d).
     """
 
     version: int
     label_bytes: int
     name_bytes: int
     filters: Mapping[str, str]
+    model: Model
+    columns: tuple[str, ...] | None
+    example: Tensor
 
     @abstractmethod
     def __len__(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def model(self) -> Model: ...
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns, if the patterns have any."""
-
-    @property
-    @abstractmethod
-    def example(self) -> Tensor:
-        """One query (1, d)."""
 
     @property
     def dimensions(self) -> int:
@@ -122,12 +114,13 @@ class Snapshot(BaseSnapshot):
         index: Index | None = None,
     ) -> None:
         self.memory, self.ids, self.version, self.index = memory, ids, version, index
+        self.model, self.columns, self.example = memory.model, memory.columns, memory.patterns[:1]
         known = {"id": ids.tolist(), **metadata}
         if memory.labels is not None and "label" not in known:
             known["label"] = memory.labels.tolist()
         self.metadata = Columns(known, len(ids))
         self.label_bytes = 0 if memory.labels is None else self.metadata.columns["label"].longest
-        self.name_bytes = longest(memory.columns or [UNNAMED])
+        self.name_bytes = longest(self.columns or [UNNAMED])
         self.filters = {name: column.kind.__name__ for name, column in self.metadata.columns.items()}
         state = State(memory.patterns, memory.log_prior, memory.labels, memory.model)
         # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.
@@ -140,21 +133,6 @@ class Snapshot(BaseSnapshot):
     @override
     def __len__(self) -> int:
         return len(self.ids)
-
-    @property
-    @override
-    def model(self) -> Model:
-        return self.memory.model
-
-    @property
-    @override
-    def columns(self) -> tuple[str, ...] | None:
-        return self.memory.columns
-
-    @property
-    @override
-    def example(self) -> Tensor:
-        return self.memory.patterns[:1]
 
     @override
     def count(self, rows: Passing | None) -> int:

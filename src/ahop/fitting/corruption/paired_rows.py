@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ahop._core.missing import midpoints, quantiles
-from ahop.fitting.corruption.missingness import Gaps
+from ahop.fitting.corruption.gaps import Gaps
 from ahop.fitting.settings import MixtureSettings
 from ahop.variants.mixture import POPULATION
 
