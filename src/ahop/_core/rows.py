@@ -13,6 +13,8 @@ from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 # Kinds of numpy's dtypes that are real numbers.
 REAL = "fiub"
+# Share of a column's range that rounding may move a value by: noise is seldom less than a hundredth.
+LARGEST_ROUNDING = 1e-4
 # Arguments that are rows of numbers, with NaN for what was not observed.
 ROWS_OF_NUMBERS = ("patterns", "queries", "copies", "values", "right")
 
@@ -60,6 +62,19 @@ def read_queries(
     largest = np.finfo(np.float32).max
     found: NDArray[np.float32] = np.clip(rows, -largest, largest).astype(np.float32)
     return found
+
+
+def in_single_precision(rows: NDArray[Any]) -> NDArray[np.float32] | None:
+    """Rows (n, d) rounded; None where a value would move by much of what its column varies by."""
+    largest = np.finfo(np.float32).max
+    found: NDArray[np.float32] = np.clip(rows, -largest, largest).astype(np.float32)
+    if rows.dtype != np.float64 or not len(rows):
+        return found
+    seen = ~np.isnan(rows)
+    low, high = np.where(seen, rows, np.inf).min(0), np.where(seen, rows, -np.inf).max(0)
+    moved = np.where(seen, np.abs(rows - found), 0).max(0)
+    is_told_apart = (moved <= LARGEST_ROUNDING * (high - low)) | (high <= low)
+    return found if is_told_apart.all() else None
 
 
 def as_matrix_of_one(query: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ahop._core.rows import in_single_precision
 from ahop.cli import arguments
 from ahop.cli.running import RequestError
 from ahop.cli.tables.choosing import Wanted, choose, narrowed, opened, origins_of, told_of
@@ -99,7 +100,8 @@ def memory_of(table: Table, talk: Talk) -> "AssociativeMemory":
     """A memory that has learned nothing yet, with the names of the table."""
     with talk.phase("loading torch"):
         from ahop.memory.memory import AssociativeMemory
-    memory = AssociativeMemory(table.values, labels=table.ids)
+    single = in_single_precision(table.values)  # which the compiled recall counts with
+    memory = AssociativeMemory(table.values if single is None else single, labels=table.ids)
     memory.columns = table.columns
     return memory
 

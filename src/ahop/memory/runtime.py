@@ -12,7 +12,7 @@ from ahop._core.checks import as_group_names, check_count
 from ahop._core.frames import as_names
 from ahop._core.kernels import compiled
 from ahop._core.labels import in_lines
-from ahop._core.rows import read_queries
+from ahop._core.rows import in_single_precision, read_queries
 from ahop.errors import AhopError, FileFormatError, UnsupportedError
 from ahop.memory.planning import Plan, plan_of
 from ahop.memory.recall import Recall, labels_at
@@ -23,8 +23,6 @@ from ahop.memory.saving.reading import FLOATS, no_floats, read_stored
 # What a file that describes no model can raise.
 FAILURES: Final = (AhopError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 WITH_TORCH = "`ahop.load` answers it, where torch is installed: `pip install torch`."
-# Share of a column's standard deviation that rounding to single precision may move a value by.
-LARGEST_ROUNDING = 1e-3
 # Numbers of the model alone; queries that are kept for `watch` may have gaps.
 REFERENCE = "model.reference."
 
@@ -165,19 +163,12 @@ class Runtime:
 def _in_single_precision(where: str, stored: NDArray[Any]) -> NDArray[np.float32]:
     if stored.ndim != 2 or 0 in stored.shape or np.isinf(stored).any():
         raise FileFormatError(f"{where} holds no rows of finite numbers.")
-    largest = np.finfo(np.float32).max
-    found: NDArray[np.float32] = np.clip(stored, -largest, largest).astype(np.float32)
-    if stored.dtype == np.float64:
-        seen = ~np.isnan(stored)
-        count = np.maximum(seen.sum(0), 1)
-        mean = np.where(seen, stored, 0).sum(0) / count
-        spread = np.sqrt((np.where(seen, stored - mean, 0) ** 2).sum(0) / count)
-        moved = np.where(seen, np.abs(stored - found), 0).max(0)
-        if (moved > LARGEST_ROUNDING * spread).any():
-            raise UnsupportedError(
-                f"{where} holds numbers that differ from each other by little more than single precision tells. "
-                f"Subtract what they have in common before you store them. {WITH_TORCH}"
-            )
+    found = in_single_precision(stored)
+    if found is None:
+        raise UnsupportedError(
+            f"{where} holds numbers that differ from each other by little more than single precision tells. "
+            f"Subtract what they have in common before you store them. {WITH_TORCH}"
+        )
     return found
 
 
