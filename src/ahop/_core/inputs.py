@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ahop._core.arrays import to_numpy
 from ahop._core.rows import (
     as_matrix_of_one,
     as_real,
@@ -17,6 +18,7 @@ from ahop._core.rows import (
     check_single,
     check_width,
     read_rows,
+    row_numbers,
 )
 from ahop._core.tensors import saturate
 from ahop._core.typing import Array, Entries, NotTensor, Origins, Patterns, PerPattern, Queries, RowsLike
@@ -64,20 +66,7 @@ def as_origins(origins: Entries, count: int, patterns: int) -> Origins:
 def as_rows(name: str, rows: Entries, patterns: int) -> Tensor:
     """Row numbers of stored patterns, whole numbers in range."""
     tensor = _as_tensor(name, rows)
-    if not tensor.numel():
-        return tensor.long()
-    if tensor.dtype.is_floating_point or tensor.dtype == torch.bool:
-        raise InvalidTypeError(
-            f"`{name}` must be whole numbers, the rows of the stored patterns; got dtype {tensor.dtype}. "
-            "To look rows up, take the `nonzero` of a mask: of labels that agree, or of what is to go."
-        )
-    tensor = tensor.long()
-    if int(tensor.min()) < 0 or int(tensor.max()) >= patterns:
-        raise InvalidValueError(
-            f"`{name}` must lie in 0..{patterns - 1}, as {patterns} patterns are stored; "
-            f"got {int(tensor.min())}..{int(tensor.max())}."
-        )
-    return tensor
+    return torch.from_numpy(row_numbers(name, to_numpy(tensor), patterns)).to(tensor.device)
 
 
 def flags_of(name: str, rows: Entries, patterns: int) -> Tensor:

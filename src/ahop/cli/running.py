@@ -79,10 +79,7 @@ def _in_words(error: Exception, is_traced: bool) -> tuple[str, int]:
     if isinstance(error, MissingPackageError):
         return said, MISSING
     if isinstance(error, ModuleNotFoundError) and error.name == "torch":
-        return (
-            "This command needs PyTorch, which is not installed: `pip install torch`. `recall` does without.",
-            MISSING,
-        )
+        return "This command needs PyTorch, which is not installed: `pip install 'ahop[fit]'`.", MISSING
     if isinstance(error, OSError) and not isinstance(error, AhopError) and error.filename is not None:
         return f"`{error.filename}`: {error.strerror or said}.", WRONG
     if isinstance(error, AhopError | OSError | MemoryError):

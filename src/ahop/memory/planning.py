@@ -56,22 +56,37 @@ class Plan:
     has_detector: bool
 
     def rank(self, queries: NDArray[np.float32], k: int, threads: int) -> "Answered | None":
-        """Rows (b, k), posterior (b, k) and how likely the origin is unknown (b,); None beyond single precision."""
+        """The k best rows of each query; None beyond single precision."""
         ids = np.empty((len(queries), k), dtype=np.int64)
-        posterior, unknown = np.empty(ids.shape, dtype=np.float32), np.empty(len(ids), dtype=np.float32)
-        if not self.compiled.rank(np.require(queries, requirements=["C", "A"]), ids, posterior, unknown, threads):
+        posterior, log_odds = np.empty(ids.shape, dtype=np.float32), np.empty(len(ids))
+        if not self.compiled.rank(np.require(queries, requirements=["C", "A"]), ids, posterior, log_odds, threads):
             return None
-        return Answered(ids, posterior, unknown if self.has_detector else None)
+        return Answered(ids, posterior, log_odds if self.has_detector else None)
 
 
 @final
 @dataclass(frozen=True)
 class Answered:
-    """Best first."""
+    """Answers, best first.
+
+    Attributes:
+        ids: (b, k) rows.
+        posterior: (b, k).
+        log_odds: (b,) that the origin is unknown; None where nothing tells.
+    """
 
     ids: NDArray[np.int64]
     posterior: NDArray[np.float32]
-    unknown: NDArray[np.float32] | None
+    log_odds: NDArray[np.float64] | None
+
+    @property
+    def unknown(self) -> NDArray[np.float32] | None:
+        """How likely the origin is unknown, (b,)."""
+        if self.log_odds is None:
+            return None
+        with np.errstate(over="ignore"):
+            found: NDArray[np.float32] = (1 / (1 + np.exp(-self.log_odds))).astype(np.float32)
+        return found
 
 
 def plan_of(model: Any, stored: NDArray[Any], log_prior: Any) -> Plan | None:
