@@ -326,7 +326,9 @@ def test_the_strength_of_shrinkage_is_chosen_on_pairs_that_taught_nothing() -> N
         for strength in strengths:
             last = ahop.AssociativeMemory(patterns(), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS))
             solver = ahop.fitting.ShrinkageSolver((strength,))
-            scores = ahop.fit(last, pairs=taught, solver=solver, progress=False).scores(pairs.queries[held_out]).detach()
+            scores = (
+                ahop.fit(last, pairs=taught, solver=solver, progress=False).scores(pairs.queries[held_out]).detach()
+            )
             losses[strength] = float(torch.nn.functional.cross_entropy(scores, pairs.origins[held_out]))
         best = min(losses, key=lambda each: losses[each])
         chosen = ahop.fit(last, pairs=pairs, solver=ahop.fitting.ShrinkageSolver(strengths), progress=False)
