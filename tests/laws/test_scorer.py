@@ -18,7 +18,10 @@ from tests.catalogue import SIMILARITIES
 
 COUNT, DIMENSIONS = 40, 12
 # The words of similarities that the scorer does not know.
-REFUSED = ("match", "unified", "footprint", "adaptive", "isolated", "correlation", "logarithm", "ranks", "callable")
+REFUSED = (
+    *("match", "unified", "footprint", "adaptive", "isolated", "correlation", "logarithm", "ranks", "callable"),
+    "forward",
+)
 REFUSED_LIKELIHOODS = ("likelihood of noise", "likelihood of a mask", "likelihood of a mixture", "learned nuisance")
 
 
