@@ -70,17 +70,15 @@ class ForwardSimilarity(Similarity):
 
     def paired(self, patterns: Patterns, rows: Tensor, queries: Tensor) -> Tensor:
         """The scores (b, c) of each query with the patterns of its rows (b, c)."""
-        scores: Tensor
         if holds_nan(queries):
-            scores = self(patterns[rows], queries.unsqueeze(1)).squeeze(1)
-            return scores
+            scores: Tensor = self(patterns[rows], queries.unsqueeze(1))
+            return scores.squeeze(1)
         if worth_preparing(patterns):
-            stored = derived(patterns, self.with_bias, self)[rows]
+            stored: Tensor = derived(patterns, self.with_bias, self)[rows]
         else:
             chosen, places = distinct(rows)
             stored = self.with_bias(patterns[chosen])[places]
-        scores = (stored[..., :-1] @ self.images(queries).unsqueeze(-1)).squeeze(-1) + stored[..., -1]
-        return scores
+        return (stored[..., :-1] @ self.images(queries).unsqueeze(-1)).squeeze(-1) + stored[..., -1]
 
     def drawn(self, patterns: Patterns, generator: Generator) -> Queries:
         r"""Queries $m + A (\xi - c) + e$ with noise of precision $P$."""

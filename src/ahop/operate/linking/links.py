@@ -23,7 +23,7 @@ from ahop.memory.recall import Recaller
 from ahop.operate.linking.assignment import assign
 from ahop.operate.linking.edges import Edges, edges_of
 from ahop.operate.linking.propagation import Beliefs, least_alone, propagate
-from ahop.scale.indexes.reranking import Index
+from ahop.scale.indexes.row_index import Index
 
 
 @dataclass(frozen=True)
