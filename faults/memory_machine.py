@@ -18,6 +18,8 @@ from torch import Tensor
 
 import ahop
 from ahop.memory.memory import AssociativeMemory
+from ahop.scale.indexes import Index
+from ahop.scale.indexes.build import by_products, candidate_lifting, drawn_pairs
 from ahop.similarities.isolated import IsolatedSimilarity
 from faults.campaign import CRASHES, HANGS, LOST, PHANTOM, UNANSWERED, UNTYPED, WRONG, Campaign, Tally
 from faults.machines import WIDTH, BrokenError, Machine, played, require, some_rows
@@ -193,6 +195,7 @@ class MemoryMachine(Machine):
         queries=some_rows(3),
         k=st.integers(1, 14),
         candidates=st.sampled_from([1, 3, 100, 100]),
+        scanned=st.sampled_from([0, 0, 2, None]),
         more=some_rows(2),
         gone=choices,
         where=st.none() | choices,
@@ -203,15 +206,17 @@ class MemoryMachine(Machine):
         queries: Rows,
         k: int,
         candidates: int,
+        scanned: int | None,
         more: Rows,
         gone: list[int],
         where: list[int] | None,
         groups: list[str] | None,
     ) -> None:
         """Rows of an index keep their numbers, and those that are removed are never answered."""
-        made = self.attempt("index", lambda: ahop.index(self.memory, candidates=candidates), None)
+        made = self.attempt("index", lambda: _index(self.memory, candidates, by_engine=scanned is not None), None)
         if made is None:
             return
+        made.scanned = scanned
         stored, labels = list(self.rows), self._labels(len(more))
         if self.prior is None and more:
             new = self.attempt(
@@ -435,6 +440,13 @@ class MemoryMachine(Machine):
         require(same, WRONG, f"{name} answers {theirs}, not {ours}")
         if goes_on:
             self.memory = twin
+
+
+def _index(memory: AssociativeMemory, candidates: int, *, by_engine: bool) -> Index:
+    """An index as users make it, which looks at every row where these are few; or one with an engine."""
+    if not by_engine:
+        return ahop.index(memory, candidates=candidates)
+    return by_products(memory, candidate_lifting(memory, drawn_pairs(memory, None, None, 0)), candidates)
 
 
 def _bits(values: Tensor) -> tuple[tuple[int, ...], str, bytes]:

@@ -157,9 +157,9 @@ class Draw:
         return queries
 
 
-def by_torch(memory: AssociativeMemory, queries: Tensor, k: int) -> Recall[Tensor]:
+def by_torch(memory: AssociativeMemory, queries: Tensor, k: int, where: Tensor | None = None) -> Recall[Tensor]:
     with patch.object(plans.Plans, "of", lambda *_: None):
-        return memory.recall(queries, k=k)
+        return memory.recall(queries, k=k, where=where)
 
 
 def assert_same(found: Recall[Tensor], expected: Recall[Tensor]) -> None:
@@ -201,6 +201,19 @@ def test_a_plan_recalls_as_torch_does(first: int) -> None:
         planned += is_planned(memory)
         assert_same(found, by_torch(memory, queries, k))
     assert planned >= TOGETHER - 3
+
+
+@pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize("first", range(0, MODELS, TOGETHER))
+def test_a_plan_recalls_among_some_rows_as_torch_does(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        draw = Draw(seed)
+        memory, queries = draw.memory(), draw.queries()
+        k, where = draw.whole(1, 9), draw.uniform(len(memory)) < [0.02, 0.3, 0.9][draw.whole(0, 3)]
+        found, expected = memory.recall(queries, k=k, where=where), by_torch(memory, queries, k, where)
+        assert_same(found, expected)
+        assert torch.equal(found.indices < 0, expected.indices < 0)
+        assert torch.equal(found.patterns.isnan().all(-1), expected.patterns.isnan().all(-1))
 
 
 def test_a_plan_recalls_as_the_formulas_say() -> None:

@@ -12,7 +12,7 @@ from tests.catalogue import SIMILARITIES
 COUNT, DIMENSIONS = 40, 12
 # Words of similarities whose formulas are held by laws of their own.
 ELSEWHERE = (
-    *("match", "unified", "footprint", "adaptive", "isolated", "correlation", "ranks", "callable"),
+    *("match", "unified", "footprint", "adaptive", "isolated", "correlation", "ranks", "callable", "forward"),
     *("likelihood of noise", "likelihood of a mask", "likelihood of a mixture", "learned nuisance"),
 )
 WRITTEN = [name for name in SIMILARITIES if not any(word in name for word in ELSEWHERE)]
