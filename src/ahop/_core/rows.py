@@ -115,11 +115,9 @@ def check_finite_rows(name: str, is_finite: object) -> None:
         )
 
 
-def check_width(name: str, shape: Sequence[int], wanted: int) -> None:
+def check_width(name: str, shape: Sequence[int], wanted: int, like: str = "the stored patterns have") -> None:
     if shape[-1] != wanted:
-        raise ShapeError(
-            f"`{name}` must have shape (b, {wanted}), as the stored patterns have d={wanted}; got shape {tuple(shape)}."
-        )
+        raise ShapeError(f"`{name}` must have shape (b, {wanted}), as {like} d={wanted}; got shape {tuple(shape)}.")
 
 
 def as_numbers(name: str, values: Any) -> NDArray[Any]:

@@ -128,7 +128,7 @@ def _against_rival(model: Model, ranked: Ranked, compared: Compared, found: Cont
     log_odds = _log_odds(model, ranked, scores)
     margin = log_odds - sum(bar.log_odds for bar in bars)
     if abs(margin) > LEAST * max(1.0, abs(log_odds)):
-        bars.append(Bar(MARGIN, margin, "scores may say nothing"))
+        bars.append(Bar(MARGIN, margin, "in case scores mislead"))
     return bars
 
 
@@ -153,11 +153,18 @@ def _of_similarity(compared: Compared, found: Contributions, query: Tensor, weig
     """Evidence of each dimension, and of the whole vector alone, for the answer less that for the rival."""
     sizes = (weight * _lead(found.dimensions[0].double())).tolist()
     kept = None if found.is_kept is None else found.is_kept[0, 0].tolist()
-    values = torch.cat([query, compared.patterns]).mT.tolist()
-    bars = [
-        Bar(name, size, _word(size, None if kept is None else kept[place], *of_dimension[:2]), *of_dimension)
-        for place, (name, size, of_dimension) in enumerate(zip(compared.columns, sizes, values, strict=True))
-    ]
+    if query.shape[-1] == compared.patterns.shape[-1]:
+        values = torch.cat([query, compared.patterns]).mT.tolist()
+        bars = [
+            Bar(name, size, _word(size, None if kept is None else kept[place], *of_dimension[:2]), *of_dimension)
+            for place, (name, size, of_dimension) in enumerate(zip(compared.columns, sizes, values, strict=True))
+        ]
+    else:  # the query has other columns: there is no value of it beside that of the patterns
+        stored = compared.patterns.mT.tolist()
+        bars = [
+            Bar(name, size, _side(size), None, *values)
+            for name, size, values in zip(compared.columns, sizes, stored, strict=True)
+        ]
     for name, scores in found.wholes.items():
         size = weight * float(_lead(scores[0].double()))
         bars.append(Bar(name, size, _side(size)))

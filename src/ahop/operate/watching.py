@@ -216,6 +216,7 @@ class _Remembered(_Watched):
 
     def __init__(self, memory: AssociativeMemory) -> None:
         self.memory = check_kind("memory", memory, AssociativeMemory)
+        memory.model.check_same_columns("`watch`")
         self.names = memory.columns or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
         self.rate = None if memory.detector is None else memory.detector.rate
         (self.pairs, self.calibration), self.is_checked = _calibration(memory), memory.model.is_checked

@@ -111,7 +111,7 @@ class Index(BaseRecaller[Where]):
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the answers are the index's own."""
         memory = self.memory
-        asked = as_query(query, memory.patterns, memory.columns)
+        asked = as_query(query, memory.patterns, memory.columns, self._query_width)
         model = memory.model.for_group(group)
         ranked = self.search(asked, 2, groups=None if group is None else [group])
         stored = self._stored()
@@ -139,7 +139,7 @@ class Index(BaseRecaller[Where]):
             worst: (b, m) the worst scores of each query among all rows of that larger answer; see
                 `Similarity.worst_scores`. If None, those of the rows that stand for all others.
         """
-        checked = as_queries(queries, self.memory.patterns, columns=self.memory.columns)
+        checked = as_queries(queries, self.memory.patterns, columns=self.memory.columns, asked=self._query_width)
         return self._search(checked, check_count("k", k), self._allowed(where), groups, worst)
 
     def add(
@@ -174,6 +174,11 @@ class Index(BaseRecaller[Where]):
     @override
     def _like(self) -> Tensor:
         return self.memory.patterns
+
+    @property
+    @override
+    def _query_width(self) -> int | None:
+        return self.memory.model.asked
 
     @override
     def _recalled(

@@ -113,6 +113,7 @@ class Snapshot(BaseSnapshot):
         version: int,
         index: Index | None = None,
     ) -> None:
+        memory.model.check_same_columns("A service")
         self.memory, self.ids, self.version, self.index = memory, ids, version, index
         self.model, self.columns, self.example = memory.model, memory.columns, memory.patterns[:1]
         known = {"id": ids.tolist(), **metadata}
