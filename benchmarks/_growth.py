@@ -46,7 +46,7 @@ def _point(patterns: Tensor) -> dict[str, object]:
         "lists": engine.lists,
         "effort": engine.effort,
         "microseconds_a_query": round(1e6 * seconds / QUERIES, 1),
-        "index_gigabytes": round(index_bytes(index) / 1e9, 3),
+        "index_gigabytes": round(index_bytes(engine) / 1e9, 3),
         "top1_share_of_exact": round(right / best, 4),
         "seconds_to_build": round(seconds_to_build, 1),
     }

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ahop.scale.indexes import Index
+from ahop.scale.indexes import Engine
 
 DIMENSIONS, PAIRS, QUERIES = 64, 512, 1000
 CANDIDATES = 100
@@ -26,5 +26,5 @@ def uniform(count: int) -> Tensor:
     return 2 * torch.rand(count, DIMENSIONS, generator=torch.Generator().manual_seed(0)) - 1
 
 
-def index_bytes(found: Index) -> int:
-    return sum(each.nbytes for each in found.engine.tensors().values())
+def index_bytes(engine: Engine) -> int:
+    return sum(each.nbytes for each in engine.tensors().values())

@@ -1,11 +1,8 @@
-"""One query at a time: the memory beside its index, numpy alone, the usual engines, and the bare product."""
+"""One query at a time: the memory beside its index, the usual engines, and the bare product."""
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
-from typing import Any
 
 import faiss
 import numpy as np
@@ -14,7 +11,6 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 import ahop
-from ahop.runtime import scorer
 from ahop.similarities import (
     CosineSimilarity,
     EuclideanSimilarity,
@@ -30,8 +26,10 @@ K = 3
 TAUGHT = 4096  # patterns that the models of generated data are fitted to
 GAPS = 0.1  # of all values, where there are gaps
 CITY = 20_000
+BATCH = 64  # queries that are asked at once
+MOST_SLOWER = 1.15  # times as long as the memory itself; repeated measurements of one way differ by as much
 MILLION = 1_000_000
-# What a table of this many numbers costs the engines and the index to build is not worth waiting for.
+# What a table of this many numbers costs the engines to build is not worth waiting for.
 MOST_INDEXED = 64 * 200_000
 
 Call = Callable[[int], object]
@@ -41,12 +39,14 @@ def measure(full: bool) -> dict[str, object]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     faiss.omp_set_num_threads(1)
-    found: dict[str, object] = {"threads": 1, "k": K}
+    found: dict[str, object] = {"threads": 1, "k": K, "batch": BATCH}
     try:
         for name, memory, queries, metric in memories(full):
             found |= {f"{name}_{key}": value for key, value in of_memory(memory, queries, metric, full).items()}
     finally:
         torch.set_num_threads(threads)
+    ratios = [float(str(ratio)) for name, ratio in found.items() if name.endswith("_to_memory")]
+    found["index_never_slower"] = max(ratios) <= MOST_SLOWER
     return found
 
 
@@ -106,25 +106,40 @@ def of_memory(memory: ahop.AssociativeMemory, queries: Tensor, metric: str | Non
     cpu, wall = timed(ways, repeats)
     figures: dict[str, object] = {f"{name}_ms" if name else "ms": _rounded(seconds) for name, seconds in cpu.items()}
     figures |= {"wall_ms": _rounded(wall[""]), "ratio": round(cpu[""] / cpu["bare"], 2)}
+    figures |= beside_index(memory, queries, repeats)
     torch.set_num_threads(2)
     figures["two_threads_wall_ms"] = _rounded(timed({"": ways[""]}, repeats)[1][""])
     torch.set_num_threads(1)
     return {"patterns": len(memory), "dimensions": memory.patterns.shape[1], **figures}
 
 
+def beside_index(memory: ahop.AssociativeMemory, queries: Tensor, repeats: int) -> dict[str, object]:
+    """One query and a batch by the index, and how many times as long as the memory itself takes."""
+    found, rows = ahop.index(memory), torch.arange(BATCH) % len(queries)
+    figures: dict[str, object] = {"index_kind": found.kind, "index_scanned": found.scanned}
+    for ending, count, asked in (
+        ("", 1, [query.unsqueeze(0) for query in queries]),
+        ("_batch", BATCH, [queries[rows]] * repeats),
+    ):
+        ways: dict[str, Call] = {
+            "own": lambda i, asked=asked: memory.recall(asked[i], k=K),  # type: ignore[misc]
+            "index": lambda i, asked=asked: found.recall(asked[i], k=K),  # type: ignore[misc]
+        }
+        cpu = timed(ways, repeats)[0]
+        figures[f"index{ending}_ms"] = _rounded(cpu["index"] / count)
+        figures[f"own{ending}_ms"] = _rounded(cpu["own"] / count)
+        figures[f"index{ending}_to_memory"] = round(cpu["index"] / cpu["own"], 2)
+    return figures
+
+
 def others(
     memory: ahop.AssociativeMemory, patterns: Tensor, queries: Tensor, metric: str | None, full: bool
 ) -> dict[str, Call | None]:
-    """Index, numpy and engines; None for those that cannot answer."""
+    """Engines; None for those that cannot answer."""
     arrays = [query[None].numpy() for query in queries]
-    ways: dict[str, Call | None] = {"numpy": numpy_alone(memory, arrays)}
+    ways: dict[str, Call | None] = {}
     if patterns.numel() > MOST_INDEXED and not full:
         return ways
-    try:
-        found = ahop.index(memory)
-        ways["index"] = lambda i: found.recall(queries[i : i + 1], k=K)
-    except ahop.errors.AhopError:
-        ways["index"] = None
     flat = faiss.IndexFlatL2(patterns.shape[1])
     flat.add(patterns.numpy())
     ways["faiss"] = lambda i: flat.search(np.nan_to_num(arrays[i]), K)
@@ -132,19 +147,6 @@ def others(
         near = NearestNeighbors(n_neighbors=K, algorithm="brute", metric=metric).fit(patterns.numpy())
         ways["sklearn"] = lambda i: near.kneighbors(arrays[i])
     return ways
-
-
-def numpy_alone(memory: ahop.AssociativeMemory, arrays: list[Any]) -> Call | None:
-    if memory.patterns.numel() > 520 * CITY:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "memory.npz"
-        try:
-            memory.export(path)
-        except ahop.errors.UnsupportedError:
-            return None
-        reads = scorer.Scorer(path)
-    return lambda i: reads.recall(arrays[i], k=K)
 
 
 def timed(ways: dict[str, Call], repeats: int) -> tuple[dict[str, float], dict[str, float]]:

@@ -47,6 +47,7 @@ using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device:
 using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Tables = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Numbers that begin where a cache line does.
 template <class T>
@@ -199,6 +200,14 @@ struct Sharp {
     double low, high, slope, worth;  // places, and nats; both places are one where the bias has one sign
 };
 
+// The rows that may be answered: all, or those that are flagged.
+struct Allowed {
+    const std::uint8_t* flags;
+    std::size_t count, possible;  // how many, and those of a prior above zero
+
+    bool has(std::size_t row) const { return !flags || flags[row]; }
+};
+
 // What one query says to one member: the numbers that `Member` points to.
 struct Asked {
     std::vector<Sharp> sharp;
@@ -330,21 +339,23 @@ class Plan {
         given_.reset();
     }
 
-    // False if the numbers leave single precision: then nothing was answered. The odds, in logarithms, are those of an
-    // unknown origin.
+    // False if the numbers leave single precision: then nothing was answered. Where fewer than k rows may be answered,
+    // ids end in -1. The odds, in logarithms, are those of an unknown origin.
     bool rank(const Rows& queries, const nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig>& ids,
               const nb::ndarray<float, nb::ndim<2>, nb::c_contig>& posterior,
-              const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& odds, std::size_t threads) const {
+              const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& odds, std::size_t threads,
+              const std::optional<Flags>& flags) const {
         std::size_t b = queries.shape(0), k = ids.shape(1);
         if (queries.shape(1) != d_ || ids.shape(0) != b || posterior.shape(0) != b || posterior.shape(1) != k ||
-            odds.shape(0) != b || k > n_ || k == 0)
+            odds.shape(0) != b || k > n_ || k == 0 || (flags && flags->shape(0) != n_))
             throw nb::value_error("queries and answers differ in shape");
         nb::gil_scoped_release release;
+        Allowed allowed = flags ? allowed_by(flags->data()) : Allowed{nullptr, n_, possible_};
         std::size_t together = std::min(MOST_TOGETHER, std::max<std::size_t>(1, MOST_HELD / padded_));
         for (std::size_t first = 0; first < b; first += together) {
             std::size_t count = std::min(together, b - first);
             if (!rank_some(queries.data() + first * d_, count, k, ids.data() + first * k, posterior.data() + first * k,
-                           odds.data() + first, threads))
+                           odds.data() + first, threads, allowed))
                 return false;
         }
         return true;
@@ -359,6 +370,16 @@ class Plan {
 
   private:
     struct Held;
+
+    Allowed allowed_by(const std::uint8_t* flags) const {
+        Allowed found{flags, 0, 0};
+        for (std::size_t row = 0; row < n_; ++row) {
+            if (!flags[row]) continue;
+            ++found.count;
+            found.possible += prior_.empty() || prior_[row] > -INFINITY;
+        }
+        return found;
+    }
 
     static Row row_of(const Numbers& given) { return Row(given.data(), given.data() + given.size()); }
     static Row row_of(const Table& given) { return Row(given.data(), given.data() + given.size()); }
@@ -609,7 +630,7 @@ class Plan {
     };
 
     bool rank_some(const float* queries, std::size_t count, std::size_t k, std::int64_t* ids, float* posterior,
-                   double* odds, std::size_t threads) const {
+                   double* odds, std::size_t threads, const Allowed& allowed) const {
         std::vector<Held> held(count);
         std::size_t told = 0, widest = 1;
         for (std::size_t query = 0; query < count; ++query) {
@@ -647,9 +668,10 @@ class Plan {
             all.known += seen[number].known, all.sum += seen[number].sum, all.is_finite &= seen[number].is_finite;
         }
         for (std::size_t query = 0; query < count; ++query) {
-            if (held[query].waits) pool_late(pass, held[query]);
+            if (held[query].waits) pool_late(pass, held[query], allowed);
             if (!held[query].seen.is_finite) return false;
-            answer(pass, held[query], k, ids + query * k, posterior + query * k, odds + query);
+            if (allowed.flags) leave_out(held[query], allowed);
+            answer(pass, held[query], k, ids + query * k, posterior + query * k, odds + query, allowed);
         }
         return true;
     }
@@ -701,7 +723,7 @@ class Plan {
     }
 
     // The worst score that a member knows stands for those that it does not; zero if it knows none.
-    void pool_late(const Passes& pass, Held& held) const {
+    void pool_late(const Passes& pass, Held& held, const Allowed& allowed) const {
         std::vector<const float*> scores;
         std::vector<float> fills;
         bool is_known = false;
@@ -709,7 +731,7 @@ class Plan {
             float worst = INFINITY;
             const float* own = held.scores[part].data();
             for (std::size_t row = 0; row < n_; ++row)
-                if (own[row] > LOWEST) worst = std::min(worst, own[row]);
+                if (own[row] > LOWEST && allowed.has(row)) worst = std::min(worst, own[row]);
             is_known |= worst < INFINITY && parts_[part].weight > 0;
             fills.push_back(worst < INFINITY ? worst : 0.0f);
             scores.push_back(own);
@@ -725,25 +747,46 @@ class Plan {
         held.seen = pooled(pass, held, scores, fills, 0, padded_ / WIDTH);
     }
 
-    void answer(const Passes& pass, Held& held, std::size_t k, std::int64_t* ids, float* posterior, double* odds) const {
+    // As if the rows that may not be answered were not stored.
+    void leave_out(Held& held, const Allowed& allowed) const {
+        const Aligned<float>& plain = prior_.empty() ? held.total : held.plain;
+        held.seen.known = held.seen.sum = 0;
+        for (std::size_t row = 0; row < n_; ++row) {
+            if (!allowed.has(row)) {
+                held.total[row] = plain[row] = -INFINITY;
+            } else if (plain[row] > 0.5f * LOWEST) {
+                held.seen.known += 1, held.seen.sum += plain[row];
+            }
+        }
+        settle_largest(held);
+    }
+
+    void settle_largest(Held& held) const {
+        for (std::size_t block = 0; block < padded_ / WIDTH; ++block)
+            held.largest[block] = *std::max_element(&held.total[block * WIDTH], &held.total[block * WIDTH] + WIDTH);
+    }
+
+    void answer(const Passes& pass, Held& held, std::size_t k, std::int64_t* ids, float* posterior, double* odds,
+                const Allowed& allowed) const {
         const float* plain = prior_.empty() ? held.total.data() : held.plain.data();
         double own = held.seen.known;
-        *odds = detector_.empty() ? 0 : odds_of_unknown(pass, held, plain);
+        *odds = detector_.empty() ? 0 : odds_of_unknown(pass, held, plain, allowed);
         double known = own;
         if (!prior_.empty() && own == 0) {  // a query that nothing is known of gets the prior
-            for (std::size_t row = 0; row < padded_; ++row) held.total[row] = prior_[row];
-            for (std::size_t block = 0; block < padded_ / WIDTH; ++block)
-                held.largest[block] = *std::max_element(&held.total[block * WIDTH], &held.total[block * WIDTH] + WIDTH);
-            known = static_cast<double>(possible_);
+            for (std::size_t row = 0; row < n_; ++row) held.total[row] = allowed.has(row) ? prior_[row] : -INFINITY;
+            settle_largest(held);
+            known = static_cast<double>(allowed.possible);
         }
-        std::vector<std::pair<float, std::size_t>> best = best_rows(held.total.data(), held.largest.data(), k);
+        std::fill_n(ids, k, -1), std::fill_n(posterior, k, 0.0f);
+        std::vector<std::pair<float, std::size_t>> best = best_rows(held.total.data(), held.largest.data(), k, allowed);
+        if (best.empty()) return;
         float top = best[0].first;
         double log_mass = std::log(pass.mass(held.total.data(), padded_, top, static_cast<float>(beta_)));
-        for (std::size_t place = 0; place < k; ++place) {
+        for (std::size_t place = 0; place < best.size(); ++place) {
             auto [score, row] = best[place];
             double share = std::exp(beta_ * (static_cast<double>(score) - top) - log_mass);
             if (floor_ > 0) {
-                double among = known > 0 ? known : static_cast<double>(n_);
+                double among = known > 0 ? known : static_cast<double>(allowed.count);
                 share = (1 - floor_) * share + floor_ / among;
                 if (known > 0 && !(score > 0.5f * LOWEST)) share = 0;
             }
@@ -753,7 +796,8 @@ class Plan {
     }
 
     // Best first; of equals the first row.
-    std::vector<std::pair<float, std::size_t>> best_rows(const float* scores, const float* largest, std::size_t k) const {
+    std::vector<std::pair<float, std::size_t>> best_rows(const float* scores, const float* largest, std::size_t k,
+                                                         const Allowed& allowed) const {
         using Entry = std::pair<float, std::size_t>;
         auto is_better = [](const Entry& a, const Entry& b) {
             return a.first > b.first || (a.first == b.first && a.second < b.second);
@@ -762,6 +806,7 @@ class Plan {
         for (std::size_t block = 0; block < padded_ / WIDTH; ++block) {
             if (heap.size() == k && !(largest[block] > heap.front().first)) continue;
             for (std::size_t row = block * WIDTH; row < std::min((block + 1) * WIDTH, n_); ++row) {
+                if (!allowed.has(row)) continue;
                 if (heap.size() == k) {
                     if (!(scores[row] > heap.front().first)) continue;
                     std::pop_heap(heap.begin(), heap.end(), is_better);
@@ -785,9 +830,9 @@ class Plan {
     }
 
     // Log odds that the query comes from no stored pattern, by the scores without the prior.
-    double odds_of_unknown(const Passes& pass, Held& held, const float* plain) const {
-        if (possible_ == 0) return INFINITY;
-        std::vector<std::pair<float, std::size_t>> two = best_rows(plain, largest_of(held, plain), std::min<std::size_t>(2, n_));
+    double odds_of_unknown(const Passes& pass, Held& held, const float* plain, const Allowed& allowed) const {
+        if (allowed.possible == 0) return INFINITY;
+        std::vector<std::pair<float, std::size_t>> two = best_rows(plain, largest_of(held, plain), 2, allowed);
         std::size_t place = two[0].second;
         double best = two[0].first, rest = -INFINITY;
         float second = two.size() > 1 ? two[1].first : -INFINITY;
@@ -795,7 +840,7 @@ class Plan {
         scores[place] = -INFINITY;
         if (second > -INFINITY) rest = second + std::log(pass.mass(plain, padded_, second, 1.0f));
         scores[place] = static_cast<float>(best);
-        double known = held.seen.known, mean = held.seen.sum / std::max(known, 1.0), rows = static_cast<double>(possible_);
+        double known = held.seen.known, mean = held.seen.sum / std::max(known, 1.0), rows = static_cast<double>(allowed.possible);
         double squares = pass.squares(plain, padded_, static_cast<float>(mean));
         double features[4] = {log_sum(best, rest) - std::log(rows),
                               best - (rows > 1 ? rest - std::log(rows - 1) : best), mean,
@@ -839,7 +884,7 @@ void define_plan(nb::module_& module) {
         .def("add_silence", &Plan::add_silence)
         .def("finish", &Plan::finish, "is_pool"_a, "beta"_a, "floor"_a, "prior"_a.none(), "detector"_a.none(), "odds"_a)
         .def("rank", &Plan::rank, "queries"_a.noconvert(), "ids"_a.noconvert(), "posterior"_a.noconvert(),
-             "odds"_a.noconvert(), "threads"_a)
+             "odds"_a.noconvert(), "threads"_a, "allowed"_a.none() = nb::none())
         .def_prop_ro("bytes", &Plan::bytes);
 }
 

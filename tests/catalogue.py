@@ -130,6 +130,18 @@ def moved_aligned(base: Similarity, dimensions: int) -> ahop.similarities.Aligne
     return similarity
 
 
+def moved_forward(dimensions: int, asked: int | None = None) -> ahop.similarities.ForwardSimilarity:
+    generator = torch.Generator().manual_seed(0)
+    similarity = ahop.similarities.ForwardSimilarity(dimensions, asked)
+    width = similarity.slopes.shape[0]
+    similarity.slopes.copy_(0.5 * torch.randn(width, dimensions, generator=generator))
+    root = 0.3 * torch.randn(width, width, generator=generator)
+    similarity.precision.copy_(torch.eye(width) + root @ root.mT)
+    similarity.center.copy_(0.5 * torch.randn(dimensions, generator=generator))
+    similarity.mean.copy_(0.5 * torch.randn(width, generator=generator))
+    return similarity
+
+
 def pool(*members: Similarity) -> ahop.similarities.PooledSimilarity:
     similarity = ahop.similarities.PooledSimilarity(members)
     similarity.weights.copy_(torch.linspace(0.4, 1.6, len(members)))
@@ -231,6 +243,7 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
         pool(ahop.DotSimilarity(), ahop.similarities.CosineSimilarity()),
         shaken(ahop.similarities.IsolatedSimilarity(n, d)),
     ),
+    "forward": lambda d, n: moved_forward(d),
     "callable": lambda d, n: ahop.similarities.CallableSimilarity(bounded_products, "bounded products"),
 }
 DECOMPOSABLE = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), DecomposableSimilarity)]
@@ -293,7 +306,7 @@ KNOWS_PATTERNS = {name for name in SIMILARITIES if "isolated" in name}
 
 # They have numbers of their own for each dimension, or take them in an order: those that are learned dimension by
 # dimension all do.
-TOLD_APART = ("learned", "evidence", "additive", "debiased", "aligned", "differences")
+TOLD_APART = ("forward", "learned", "evidence", "additive", "debiased", "aligned", "differences")
 KNOWS_DIMENSIONS = {
     "unified",
     "footprint of unified",

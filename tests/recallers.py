@@ -22,6 +22,7 @@ from ahop.client import Client
 from ahop.estimators import AssociativeRetriever, CorruptionModel
 from ahop.scale.cluster import LocalCluster, connect
 from ahop.scale.indexes import FaissEngine, Index
+from ahop.scale.indexes.build import by_products, candidate_lifting, drawn_pairs
 from ahop.scale.indexes.reranking import lifted
 
 COUNT, DIMENSIONS = 400, 8
@@ -80,6 +81,12 @@ def _memory(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
 
 @contextmanager
 def _exact_index(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
+    lifting = candidate_lifting(memory, drawn_pairs(memory, None, None, 0), 0.05, None)
+    yield by_products(memory, lifting, metadata={"color": colors()})
+
+
+@contextmanager
+def _index(memory: ahop.AssociativeMemory, folder: Path) -> Iterator[Any]:
     yield ahop.index(memory, metadata={"color": colors()})
 
 
@@ -147,6 +154,7 @@ ROUGH: Mapping[str, Any] = {"error": 0.02, "unknown_error": 0.05}
 
 RECALLERS: dict[str, Case] = {
     "memory": Case(_memory, has_columns=False),
+    "index": Case(_index, **ROUGH),
     "exact index": Case(_exact_index, **ROUGH),
     "FAISS index": Case(_faiss_index, **ROUGH),
     "store": Case(_store),

@@ -14,6 +14,7 @@ from torch import Tensor
 import ahop
 from ahop._core.missingness import Missingness
 from ahop._core.prepared import derived, held, prepared
+from ahop.scale.indexes.build import by_products, candidate_lifting
 from ahop.similarities import CosineSimilarity, Similarity, TransformedSimilarity
 from ahop.transforms import PowerTransform
 
@@ -120,14 +121,17 @@ def test_a_memory_drops_it_with_its_patterns_and_leaves_nothing_on_them() -> Non
 
 
 def test_an_index_holds_it_for_its_patterns() -> None:
-    index = ahop.index(ahop.AssociativeMemory(rows(40, gaps=0), ahop.similarities.EuclideanSimilarity()))
+    memory = ahop.AssociativeMemory(rows(40, gaps=0), ahop.similarities.EuclideanSimilarity())
+    index = by_products(memory, candidate_lifting(memory, None))
+    reranking = index._reranking
+    assert reranking is not None
     index.recall(rows(4, gaps=0), k=2)
-    before = held(index._stored)
+    before = held(reranking._stored)
     assert before is not None
     index.add(rows(3, gaps=0))
     index.recall(rows(4, gaps=0), k=2)
-    assert held(index._stored) not in (None, before)
-    assert len(index._stored) == 43
+    assert held(reranking._stored) not in (None, before)
+    assert len(reranking._stored) == 43
 
 
 def test_gradients_reach_patterns_and_parts() -> None:

@@ -140,8 +140,14 @@ def test_groups_labels_columns_and_checks_are_those_of_the_memory(tmp_path: Path
     assert opened.recall(np.empty((0, 5)), k=2).indices.shape == (0, 2)
     with pytest.raises(ShapeError):
         opened.recall([[1.0, 2.0]])
-    with pytest.raises(UnsupportedError, match=r"`where`.*ahop\.load"):
-        opened.recall(copies.numpy(), where=[1])
+    flags = np.arange(60) % 3 == 0
+    for where in (flags, flags.nonzero()[0], [4]):
+        some, wanted = (each.recall(asked, k=2, where=where) for each in (opened, memory))
+        np.testing.assert_array_equal(some.indices, wanted.indices)
+        np.testing.assert_array_equal(some.posterior, wanted.posterior)
+        np.testing.assert_array_equal(some.patterns, wanted.patterns)
+    with pytest.raises(ShapeError, match="`where`"):
+        opened.recall(asked, where=[True, False])
     with pytest.raises(UnsupportedError, match=r"`same`.*ahop\.load"):
         opened.recall(copies.numpy(), same=[0] * 300)
     with pytest.raises(InvalidTypeError):

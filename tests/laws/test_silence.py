@@ -123,9 +123,15 @@ def addends_of(base: Similarity, pattern: Tensor, query: Tensor) -> Tensor:
     return torch.where(values.isnan(), mean, values)
 
 
-# Nuisances tie the dimensions together; that theirs is the density of a Gaussian is in `test_nuisance`.
+# Nuisances and forward models tie the dimensions together; that theirs is the density of a Gaussian is in
+# `test_nuisance` and `test_two_spaces`.
 @pytest.mark.parametrize(
-    "name", [name for name in SILENCE_IS_EVIDENCE if "nuisance" not in name and name not in MADE_OF_OTHERS]
+    "name",
+    [
+        name
+        for name in SILENCE_IS_EVIDENCE
+        if "nuisance" not in name and name != "forward" and name not in MADE_OF_OTHERS
+    ],
 )
 @settings(max_examples=FEW)
 @given(case=gapped_problems)

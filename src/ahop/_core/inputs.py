@@ -18,6 +18,7 @@ from ahop._core.rows import (
     check_single,
     check_width,
     read_rows,
+    row_flags,
     row_numbers,
 )
 from ahop._core.tensors import saturate
@@ -36,21 +37,32 @@ def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
 
 
 def as_queries(
-    queries: RowsLike, like: Patterns, name: str = "queries", columns: Sequence[str] | None = None
+    queries: RowsLike,
+    like: Patterns,
+    name: str = "queries",
+    columns: Sequence[str] | None = None,
+    asked: int | None = None,
 ) -> Queries:
     """Check queries of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
 
     The columns of a frame are put into the order of `columns`, the names that the stored patterns have for them.
+
+    Args:
+        asked: how many columns queries have, where these are others than those of the patterns; they have no names.
     """
-    check_named(name, queries, columns)
-    tensor = as_matrix(name, queries, columns)
-    check_width(name, tensor.shape, like.shape[-1])
+    known = columns if asked is None else None
+    check_named(name, queries, known)
+    tensor = as_matrix(name, queries, known)
+    if asked is None:
+        check_width(name, tensor.shape, like.shape[-1])
+    else:
+        check_width(name, tensor.shape, asked, "the copies that were learned from had")
     return saturate(tensor, like.dtype).to(like.device)
 
 
-def as_query(query: Any, like: Patterns, columns: Sequence[str] | None = None) -> Queries:
+def as_query(query: Any, like: Patterns, columns: Sequence[str] | None = None, asked: int | None = None) -> Queries:
     """One query as a matrix (1, d): a row of its own, a matrix or frame of one row, or a row of a frame."""
-    checked = as_queries(as_matrix_of_one(query), like, "query", columns)
+    checked = as_queries(as_matrix_of_one(query), like, "query", columns, asked)
     check_single(len(checked))
     return checked
 
@@ -75,12 +87,7 @@ def flags_of(name: str, rows: Entries, patterns: int) -> Tensor:
         raise InvalidTypeError(
             f"`{name}` must be rows, as flags or numbers: there are no columns. Give an index or a store `metadata`."
         )
-    flags = _as_tensor(name, rows).cpu()
-    if flags.dtype == torch.bool:
-        if tuple(flags.shape) != (patterns,):
-            raise ShapeError(f"`{name}` must have shape ({patterns},), a flag for each row; got {tuple(flags.shape)}.")
-        return flags
-    return torch.zeros(patterns, dtype=torch.bool).index_fill_(0, as_rows(name, flags, patterns).flatten(), True)
+    return torch.from_numpy(row_flags(name, to_numpy(_as_tensor(name, rows)), patterns))
 
 
 def as_log_prior(log_prior: Array, like: Patterns) -> PerPattern:

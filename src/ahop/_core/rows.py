@@ -115,11 +115,9 @@ def check_finite_rows(name: str, is_finite: object) -> None:
         )
 
 
-def check_width(name: str, shape: Sequence[int], wanted: int) -> None:
+def check_width(name: str, shape: Sequence[int], wanted: int, like: str = "the stored patterns have") -> None:
     if shape[-1] != wanted:
-        raise ShapeError(
-            f"`{name}` must have shape (b, {wanted}), as the stored patterns have d={wanted}; got shape {tuple(shape)}."
-        )
+        raise ShapeError(f"`{name}` must have shape (b, {wanted}), as {like} d={wanted}; got shape {tuple(shape)}.")
 
 
 def row_numbers(name: str, rows: NDArray[Any], patterns: int) -> NDArray[np.int64]:
@@ -137,6 +135,17 @@ def row_numbers(name: str, rows: NDArray[Any], patterns: int) -> NDArray[np.int6
             f"got {int(rows.min())}..{int(rows.max())}."
         )
     return rows.astype(np.int64)
+
+
+def row_flags(name: str, rows: NDArray[Any], patterns: int) -> NDArray[np.bool_]:
+    """Flags (n,) of rows that are given as flags or by their numbers."""
+    if rows.dtype == np.bool_:
+        if rows.shape != (patterns,):
+            raise ShapeError(f"`{name}` must have shape ({patterns},), a flag for each row; got {rows.shape}.")
+        return rows
+    flags = np.zeros(patterns, dtype=np.bool_)
+    flags[row_numbers(name, rows, patterns)] = True
+    return flags
 
 
 def as_numbers(name: str, values: Any) -> NDArray[Any]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Patterns: TypeAlias = Float[Tensor, "*batch n d"]
-Queries: TypeAlias = Float[Tensor, "*batch b d"]
+# `d` columns, or others where queries are of another space.
+Queries: TypeAlias = Float[Tensor, "*batch b q"]
 Scores: TypeAlias = Float[Tensor, "*batch b n"]
 Weights: TypeAlias = Float[Tensor, "*batch b n"]
 PerDimension: TypeAlias = Float[Tensor, "*batch b n d"]

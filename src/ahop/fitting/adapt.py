@@ -72,7 +72,7 @@ def adapt(
     Returns:
         A copy that shares the stored patterns. `report.adapted` says what was found, and whether it was kept.
     """
-    check_kind("memory", memory, AssociativeMemory)
+    check_kind("memory", memory, AssociativeMemory).model.check_same_columns("`adapt`")
     report, reference = memory.report, memory.model.reference
     if report is None or reference is None:
         raise UnsupportedError("`adapt` needs a memory that was fitted. Call `ahop.fit` first, with pairs or queries.")

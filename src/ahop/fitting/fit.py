@@ -19,7 +19,7 @@ from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt
 from ahop.fitting.choosing.candidate import Candidate
-from ahop.fitting.choosing.candidates import CANDIDATES, suitable, wanted_candidates
+from ahop.fitting.choosing.candidates import CANDIDATES, for_other_columns, suitable, wanted_candidates
 from ahop.fitting.choosing.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.choosing.posterior import behind
 from ahop.fitting.choosing.selection import (
@@ -28,6 +28,7 @@ from ahop.fitting.choosing.selection import (
     describe_corruption,
     training_set_of,
 )
+from ahop.fitting.choosing.spaces import among_all_stored, check_enough
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.settings import DEFAULT, Settings
 from ahop.fitting.solvers.adam import AdamSolver
@@ -148,7 +149,8 @@ def fit(
             known = None if pairs is None else PairSource(fitted, pairs, None, samples, seed, may_be_empty=True).draw()
             learned = _learn_unlabeled(fitted, queries, known, asked)
         else:
-            learned = _learn(fitted, PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True).draw(), asked)
+            source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True, other_columns=True)
+            learned = _learn(fitted, source.draw(), asked)
         report = replace(learned, settings=asdict(asked.settings))
     elif queries is not None:
         raise InvalidTypeError("`queries` without origins need a similarity by name, such as `similarity='auto'`.")
@@ -194,11 +196,17 @@ def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
         bar.set_postfix_str("what happens to copies")
         several = numbers if len(names) > 1 else None
         training = training_set_of(patterns, pairs, several, asked.seed, asked.settings)
-        if training.groups is not None and not alignment_helps(training, wanted[0]):
+        if training.has_other_columns:
+            wanted = for_other_columns(wanted)
+            check_enough(training, groups)
+        elif training.groups is not None and not alignment_helps(training, wanted[0]):
             training = training.unaligned()
         if asked.is_auto:
             wanted = suitable(wanted, training)
         choice = choose(training, patterns, pairs, wanted, asked.seed, bar)
+        if training.has_other_columns:
+            bar.set_postfix_str("probabilities")
+            choice = among_all_stored(choice, training, patterns, pairs.origins, asked.seed)
         found: dict[str, Similarity] = {}
         if training.groups is not None and choice.detector is not None:
             bar.set_postfix_str("groups")
@@ -210,13 +218,14 @@ def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
         loss=choice.log_loss,
         trials=choice.trials,
         corruption=describe_corruption(training, choice.trials, choice.knows_wrong_pairs, memory.columns)
-        if learned
+        if learned and choice.spaces is None
         else None,
         groups=len(found),
         accuracy=choice.accuracy if learned else None,
         floor=choice.separation.floor,
         members=choice.members,
         tie=choice.tie,
+        spaces=choice.spaces,
     )
     memory.model = memory.model.replaced(
         similarity=choice.similarity.to(patterns.device),

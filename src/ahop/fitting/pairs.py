@@ -6,7 +6,8 @@ from typing import Protocol, runtime_checkable
 from torch import Generator
 
 from ahop._core.checks import check_kind
-from ahop._core.inputs import as_origins, as_queries
+from ahop._core.frames import names_of
+from ahop._core.inputs import as_matrix, as_origins, as_queries
 from ahop._core.label_tensors import rows_named
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError
@@ -32,7 +33,11 @@ class GivenPairs:
 
 
 class PairSource:
-    """Given pairs, or a variant that pairs can be drawn from without end."""
+    """Given pairs, or a variant that pairs can be drawn from without end.
+
+    Args:
+        other_columns: copies may have other columns than patterns.
+    """
 
     def __init__(
         self,
@@ -42,6 +47,7 @@ class PairSource:
         samples: int,
         seed: int,
         may_be_empty: bool = False,
+        other_columns: bool = False,
     ) -> None:
         if pairs is None and variant is None:
             raise InvalidTypeError(
@@ -55,7 +61,7 @@ class PairSource:
         self.memory, self.samples = memory, samples
         self.variant = None if variant is None else check_kind("variant", variant, Variant)
         self.generator = Generator().manual_seed(seed)
-        self.given = None if pairs is None else _checked(memory, pairs, may_be_empty)
+        self.given = None if pairs is None else _checked(memory, pairs, may_be_empty, other_columns)
 
     def draw(self) -> Pairs:
         """The given pairs, the same each time; or as many fresh ones as `samples` says."""
@@ -65,7 +71,9 @@ class PairSource:
         return self.variant.sample(self.memory.patterns, self.samples, self.generator, self.memory.log_prior)
 
 
-def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Entries, RowsLike], may_be_empty: bool) -> Pairs:
+def _checked(
+    memory: AssociativeMemory, pairs: Pairs | tuple[Entries, RowsLike], may_be_empty: bool, other_columns: bool
+) -> Pairs:
     has_rows = isinstance(pairs, Pairs) or memory.labels is None
     if isinstance(pairs, Pairs):
         pairs = pairs.origins, pairs.queries
@@ -75,9 +83,18 @@ def _checked(memory: AssociativeMemory, pairs: Pairs | tuple[Entries, RowsLike],
             "origins pass `(frame['origin'], frame.drop(columns='origin'))`."
         )
     origins, copies = pairs
-    queries = as_queries(copies, memory.patterns, "copies", memory.columns)
+    asked = _width_of(copies, memory) if other_columns else memory.model.asked
+    queries = as_queries(copies, memory.patterns, "copies", memory.columns, asked)
     if not len(queries) and not may_be_empty:
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")
     if not has_rows and memory.labels is not None:
         origins = rows_named(memory.labels, origins)
     return Pairs(as_origins(origins, len(queries), len(memory)).to(queries.device), queries)
+
+
+def _width_of(copies: RowsLike, memory: AssociativeMemory) -> int | None:
+    """How many columns the copies have, if these are others than those of the patterns; those with names are not."""
+    if memory.columns is not None and names_of(copies, "copies") is not None:
+        return None
+    width = as_matrix("copies", copies).shape[-1]
+    return None if width == memory.dimensions else width

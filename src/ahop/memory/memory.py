@@ -31,7 +31,6 @@ from ahop.memory.recaller import BaseRecaller
 from ahop.memory.report import Report
 from ahop.memory.saving.archive import write_archive
 from ahop.memory.saving.description import describe_model
-from ahop.memory.saving.scorer_file import export
 from ahop.memory.state import State
 from ahop.memory.unknown import UnknownDetector
 from ahop.modulations.base import Modulation
@@ -161,12 +160,12 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def scores(self, queries: RowsLike) -> Scores:
         r"""$\mathrm{sim}(\mathrm{mod}(\Xi), x) + \log p(\xi)$, (b, n)."""
         state = self._state()
-        return state.scores(as_queries(queries, state.patterns, columns=self.columns))
+        return state.scores(as_queries(queries, state.patterns, columns=self.columns, asked=self._query_width))
 
     def weights(self, queries: RowsLike) -> Weights:
         r"""$\mathrm{sep}(s)$, (b, n)."""
         state = self._state()
-        return state.weights(as_queries(queries, state.patterns, columns=self.columns))
+        return state.weights(as_queries(queries, state.patterns, columns=self.columns, asked=self._query_width))
 
     @overload
     def retrieve(self, queries: Tensor) -> Tensor: ...
@@ -175,7 +174,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def retrieve(self, queries: RowsLike) -> Array:
         r"""$y = \mathrm{sep}(s)\,\Xi$, (b, d), of the same kind as the queries; also what calling the memory does."""
         state = self._state()
-        checked = as_queries(queries, state.patterns, columns=self.columns)
+        checked = as_queries(queries, state.patterns, columns=self.columns, asked=self._query_width)
         row_bytes = 4 * len(state.patterns) * state.patterns.element_size()
         parts = [state.read(state.weights(checked[rows])) for rows in blocks(len(checked), row_bytes)]
         return same_kind(torch.cat(parts) if parts else checked, queries)
@@ -198,7 +197,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
             group: where the query comes from, if the memory was fitted with groups.
         """
         state = self._state()
-        asked = as_query(query, state.patterns, self.columns)
+        asked = as_query(query, state.patterns, self.columns, self._query_width)
         return state.explained(asked, against, group, state.labels, self.columns)
 
     def for_group(self, group: object) -> "AssociativeMemory":
@@ -217,7 +216,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         model = state.model
         if model.energy is None:
             raise UnsupportedError("This network has no energy (Table 1 of the paper gives none for U-Hop).")
-        checked = as_queries(queries, state.patterns, columns=self.columns)
+        checked = as_queries(queries, state.patterns, columns=self.columns, asked=self._query_width)
         return model.energy(checked, state.scores(checked), model.separation, model.modulation)
 
     def add(self, patterns: RowsLike, labels: Entries | None = None) -> Tensor:
@@ -300,19 +299,14 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         labels = {} if state.labels is None else {"labels": as_text(state.labels)}
         write_archive(path, manifest, {**state.state_dict(), **labels})
 
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write one file for `ahop.scorer`, which recalls with numpy alone; best called something.npz. No pickle.
-
-        Raises:
-            UnsupportedError: the scorer does not know this similarity; the error says which it knows.
-        """
-        state, named = self._state(), self.columns
-        words = None if state.labels is None else state.labels.tolist()
-        export(path, state.model, state.stored(), state.log_prior, words, None if named is None else list(named))
-
     @override
     def _like(self) -> Tensor:
         return self.patterns
+
+    @property
+    @override
+    def _query_width(self) -> int | None:
+        return self.model.asked
 
     @override
     def _recalled(

@@ -11,6 +11,7 @@ from ahop._core.checks import as_group_names, check_kind
 from ahop._core.component import Component
 from ahop.energies.base import Energy
 from ahop.energies.free import FreeEnergy
+from ahop.errors import UnsupportedError
 from ahop.memory.reference import Reference
 from ahop.memory.report import Report
 from ahop.memory.unknown import UnknownDetector
@@ -65,6 +66,19 @@ class Model(nn.Module):
         """The similarity for queries of each group."""
         found = [each for each in self._of_groups if isinstance(each, Similarity)]
         return dict(zip(self.group_names, found, strict=True))
+
+    @property
+    def asked(self) -> int | None:
+        """How many columns queries have, where these are others than those of patterns."""
+        return self.similarity.asked
+
+    def check_same_columns(self, what: str) -> None:
+        """Refuse what compares columns of queries with those of patterns, where they are others."""
+        if self.asked is not None:
+            raise UnsupportedError(
+                f"{what} compares queries with stored patterns column by column, and queries of this memory have "
+                f"{self.asked} columns of their own. Recall with the memory or an index of it."
+            )
 
     @property
     def is_checked(self) -> bool:

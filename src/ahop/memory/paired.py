@@ -10,6 +10,7 @@ from ahop.memory.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
+from ahop.similarities.forward import ForwardSimilarity
 from ahop.similarities.pooled import PooledSimilarity
 from ahop.similarities.transformed import TransformedSimilarity
 from ahop.variants.base import FactorizedVariant
@@ -52,6 +53,8 @@ def _paired(similarity: Similarity, patterns: Patterns, rows: Tensor, queries: Q
     variant = getattr(similarity, "variant", None)
     if isinstance(similarity, EvidenceSimilarity | LikelihoodSimilarity) and isinstance(variant, FactorizedVariant):
         return variant.paired_evidence(patterns, rows, queries)
+    if isinstance(similarity, ForwardSimilarity):
+        return similarity.paired(patterns, rows, queries)
     stored, asked = patterns[rows], queries.unsqueeze(1)
     if isinstance(similarity, AdditiveSimilarity):
         return similarity.per_dimension(stored, asked).sum(-1).squeeze(1)

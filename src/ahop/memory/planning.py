@@ -55,11 +55,19 @@ class Plan:
     compiled: Any
     has_detector: bool
 
-    def rank(self, queries: NDArray[np.float32], k: int, threads: int) -> "Answered | None":
-        """The k best rows of each query; None beyond single precision."""
+    def rank(
+        self, queries: NDArray[np.float32], k: int, threads: int, allowed: NDArray[np.bool_] | None = None
+    ) -> "Answered | None":
+        """The k best rows of each query; None beyond single precision.
+
+        Args:
+            allowed: (n,) the rows that may be answered; all if None. Where these are fewer than k, rows end in -1.
+        """
         ids = np.empty((len(queries), k), dtype=np.int64)
         posterior, log_odds = np.empty(ids.shape, dtype=np.float32), np.empty(len(ids))
-        if not self.compiled.rank(np.require(queries, requirements=["C", "A"]), ids, posterior, log_odds, threads):
+        asked = np.require(queries, requirements=["C", "A"])
+        flags = None if allowed is None else allowed.view(np.uint8)
+        if not self.compiled.rank(asked, ids, posterior, log_odds, threads, flags):
             return None
         return Answered(ids, posterior, log_odds if self.has_detector else None)
 

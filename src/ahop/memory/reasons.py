@@ -57,7 +57,7 @@ class Reasons:
         margin = log_odds - sum(bar.log_odds for bar in bars)
         # Of a rival that is never the origin the prior says all.
         if isfinite(margin) and abs(margin) > LEAST * max(1.0, abs(log_odds)):
-            bars.append(Bar(MARGIN, margin, "scores may say nothing"))
+            bars.append(Bar(MARGIN, margin, "in case scores mislead"))
         return self._explanation(bars)
 
     def against_unknown(self, worth: float, log_odds: float, prior: float) -> Explanation:
@@ -80,12 +80,20 @@ class Reasons:
     def _bars(self, weight: float) -> list[Bar]:
         """Evidence of each dimension, and of the whole vector alone, for the answer less that for the rival."""
         sizes = (weight * _lead(self.dimensions)).tolist()
-        kept = None if self.is_kept is None else self.is_kept.tolist()
-        values = np.concatenate([self.query[None], self.patterns]).T.tolist()
-        bars = [
-            Bar(name, size, _word(size, None if kept is None else kept[place], *of_dimension[:2]), *of_dimension)
-            for place, (name, size, of_dimension) in enumerate(zip(self.columns, sizes, values, strict=True))
-        ]
+        stored = self.patterns.T.tolist()
+        if len(self.query) == len(stored):
+            kept = [None] * len(stored) if self.is_kept is None else self.is_kept.tolist()
+            bars = [
+                Bar(name, size, _word(size, is_kept, seen, values[0]), seen, *values)
+                for name, size, is_kept, seen, values in zip(
+                    self.columns, sizes, kept, self.query.tolist(), stored, strict=True
+                )
+            ]
+        else:  # the query has other columns: there is no value of it beside that of the patterns
+            bars = [
+                Bar(name, size, _side(size), None, *values)
+                for name, size, values in zip(self.columns, sizes, stored, strict=True)
+            ]
         for name, scores in self.wholes.items():
             size = weight * float(_lead(scores))
             bars.append(Bar(name, size, _side(size)))

@@ -97,11 +97,16 @@ class BaseRecaller(ABC, Generic[Filter]):
 
     def _checked(self, queries: RowsLike) -> Any:
         """Queries as `_recalled` takes them."""
-        return as_queries(queries, self._like(), columns=self.columns)
+        return as_queries(queries, self._like(), columns=self.columns, asked=self._query_width)
 
     def _like(self) -> Tensor:
         """A tensor (n, d) in the dtype and on the device of the stored patterns; n may be 0."""
         return torch.empty(0, self.dimensions)
+
+    @property
+    def _query_width(self) -> int | None:
+        """How many columns queries have, where these are others than those of the patterns."""
+        return None
 
     @abstractmethod
     def _recalled(

@@ -17,6 +17,8 @@ UNCHECKED = (
 LEAST_QUERIES = 12
 # Columns whose noise differs by more than this factor are of different units: one number would speak for none of them.
 UNLIKE = 10.0
+# Of held-out pairs, the share that must be found for a map to be worth more than new vectors, and what is hardly any.
+LEAST_KEPT, HARDLY_ANY = 0.5, 0.02
 # Groups that show how far devices differ, so that they speak for a new one: of four, one in five is beyond them all.
 LEAST_GROUPS = 4
 
@@ -60,7 +62,7 @@ class Corruption:
     """Corruption of copies, in numbers; `print` it for words.
 
     Attributes:
-        shifts: of each dimension.
+        shifts: of each dimension, from an original of the mean size to its copy.
         shifted: how many of them are shifted by more than chance.
         signs: whether the sign of the shift is drawn anew for every copy.
         gain: median factor between a kept value and its origin.
@@ -300,6 +302,54 @@ class RepeatsReport:
 
 
 @dataclass(frozen=True)
+class SpacesReport:
+    """Queries of another space, such as those of another model: what becomes of the index that is there; `print` it.
+
+    All shares are of held-out pairs whose first answer among all stored patterns is right.
+
+    Attributes:
+        columns: of queries.
+        checked: how many pairs there were.
+        stored: how many patterns.
+        mapped: for queries that are mapped, and compared with what is stored by inner product alone.
+        reranked: for those whose `candidates` best are then ranked by the whole similarity.
+        exact: for the whole similarity of all patterns.
+        candidates: how many.
+    """
+
+    columns: int
+    checked: int
+    stored: int
+    mapped: float
+    reranked: float
+    exact: float
+    candidates: int
+
+    @property
+    def verdict(self) -> str:
+        """One of "map", "map and rerank" and "re-embed": the cheapest that costs hardly any right answer."""
+        if max(self.reranked, self.exact) < LEAST_KEPT:
+            return "re-embed"
+        return "map" if self.mapped >= self.exact - HARDLY_ANY else "map and rerank"
+
+    def __str__(self) -> str:
+        found = (
+            f"Queries of {self.columns} other columns. Of {self.checked} held-out pairs, the first of {self.stored} "
+            f"stored patterns is right for {_percent(self.mapped)} if queries are mapped, for "
+            f"{_percent(self.reranked)} if {self.candidates} candidates are reranked, for {_percent(self.exact)} of "
+            "all scores."
+        )
+        most = f"at most {_percent(1 - self.exact)} of right answers"
+        if self.verdict == "re-embed":
+            return f"{found} Verdict: re-embed what is stored, or give more pairs of the kind that is asked."
+        return f"{found} Verdict: {self.verdict}; to re-embed would bring back {most}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+@dataclass(frozen=True)
 class FitReport:
     """Similarity that was chosen, and the corruption that was found; `print` it.
 
@@ -318,6 +368,7 @@ class FitReport:
         unlabeled: what was learned from queries whose origins nobody knew; None if there were none.
         adapted: how it followed later queries; None if it never did.
         repeats: how rows were answered that were left out of the patterns of their labels; None if none repeats.
+        spaces: what becomes of an index where queries have other columns than patterns; None where they have not.
         settings: what was set and not learned, by stage; empty in files of older releases, which had no others than
             the default. `ahop.fitting.Settings.told(report.settings)` sets them again.
     """
@@ -336,6 +387,7 @@ class FitReport:
     unlabeled: "UnlabeledReport | None" = None
     adapted: AdaptReport | None = None
     repeats: RepeatsReport | None = None
+    spaces: SpacesReport | None = None
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
 
     @property
@@ -344,7 +396,8 @@ class FitReport:
         if self.adapted is not None and self.adapted.is_kept:
             is_alike = self.adapted.offset is not None and not self.adapted.repeated
             return is_alike and self.repeats is not None and self.repeats.tells_of_groups
-        return self.corruption is not None if self.unlabeled is None else self.unlabeled.is_checked
+        learned = self.corruption is not None or self.spaces is not None
+        return learned if self.unlabeled is None else self.unlabeled.is_checked
 
     def __str__(self) -> str:
         return f"{self._fitted()}{_later(self.adapted)}"
@@ -358,7 +411,7 @@ class FitReport:
             first = "" if self.unlabeled.is_checked else f"{UNCHECKED}\n"
             parts = [str(self.unlabeled), str(self.corruption), self._chosen_without_labels(), self._calibrated()]
             return first + "\n".join([*parts, f"{self.seconds:.1f} s"])
-        if self.corruption is None:
+        if self.corruption is None and self.spaces is None:
             return f"Model: {self.chosen}, a fixed similarity: {self.pairs} pairs are too few to learn from."
         others = [
             f"{trial.name} {trial.log_loss:.2f} ({trial.accuracy:.2f})"
@@ -371,7 +424,7 @@ class FitReport:
         groups = f"\n{self.groups} groups have their own corruption." if self.groups else ""
         tie = f"\n{self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
         return (
-            f"{first}{self.corruption}\nModel: {self.chosen}{self._worth()} "
+            f"{first}{self.spaces or self.corruption}\nModel: {self.chosen}{self._worth()} "
             f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups}\n{self.pairs} pairs, {self.seconds:.1f} s"
         )
 

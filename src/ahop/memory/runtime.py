@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ahop._core.checks import as_group_names, check_count
 from ahop._core.kernels import compiled
 from ahop._core.labels import rows_by_label
-from ahop._core.rows import as_matrix_of_one, as_real, check_single, in_single_precision, read_queries, row_numbers
+from ahop._core.rows import as_matrix_of_one, as_real, check_single, in_single_precision, read_queries, row_flags, row_numbers
 from ahop.errors import UnsupportedError
 from ahop.memory.contributing import contributions
 from ahop.memory.explanation import Explanation
@@ -86,24 +86,25 @@ class Runtime:
         Args:
             queries: (b, d), NaN where nothing was observed, as everywhere.
             groups: the origin of each query, such as its device, if the memory was fitted with groups.
-            where: None; a memory that `ahop.load` read takes it.
-            same: the same.
+            where: the patterns that may be answered, as flags (n,) or numbers of rows.
+            same: None; a memory that `ahop.load` read takes it.
         """
-        for name, given in (("where", where), ("same", same)):
-            if given is not None:
-                raise UnsupportedError(f"`{name}` is nothing that a memory can do without torch. {WITH_TORCH}")
+        if same is not None:
+            raise UnsupportedError(f"`same` is nothing that a memory can do without torch. {WITH_TORCH}")
+        allowed = None if where is None else row_flags("where", as_real("where", where), len(self))
         rows = read_queries(queries, self.dimensions, self.columns)
         k = min(check_count("k", k), len(self))
         ids, posterior = np.empty((len(rows), k), np.int64), np.empty((len(rows), k), np.float32)
         unknown: NDArray[np.float32] | None = None
         for group, asked in self._by_group(groups, len(rows)):
-            found = self._ranked(self._for(group)[1], rows[asked], k)
+            found = self._ranked(self._for(group)[1], rows[asked], k, allowed)
             ids[asked], posterior[asked] = found.ids, found.posterior
             if found.unknown is not None:
                 unknown = np.empty(len(rows), np.float32) if unknown is None else unknown
                 unknown[asked] = found.unknown
-        labels = labels_at(self.labels, ids)
-        return Recall(ids, posterior, self.patterns[ids], unknown, labels, self.is_checked)
+        patterns = self.patterns[np.maximum(ids, 0)]
+        patterns[ids < 0] = np.nan
+        return Recall(ids, posterior, patterns, unknown, labels_at(self.labels, ids), self.is_checked)
 
     def explain(self, query: Any, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is: what each dimension says for the answer, and against its rival.
@@ -166,8 +167,10 @@ class Runtime:
             rows.setdefault(name if name in known else None, []).append(row)
         return list(rows.items()) or [(None, slice(None))]
 
-    def _ranked(self, plan: Plan, rows: NDArray[np.float32], k: int) -> Answered:
-        found = plan.rank(rows, k, self._threads)
+    def _ranked(
+        self, plan: Plan, rows: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> Answered:
+        found = plan.rank(rows, k, self._threads, allowed)
         if found is None:
             raise UnsupportedError(
                 f"`queries` hold numbers that leave single precision beside what is stored. {WITH_TORCH}"

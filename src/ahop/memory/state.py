@@ -76,19 +76,31 @@ class State:
     ) -> Recall[Tensor]:
         """Recall by the scores of all patterns, or of some rows (m,)."""
         k = min(k, len(self.patterns))
-        if rows is None and groups is None and self.modulated is None:
-            plan = self.plans.of(self.model, self.patterns, self.log_prior)
-            answered = None if plan is None else plan.rank(queries.detach().numpy(), k, torch.get_num_threads())
-            if answered is not None:
-                return self._answered(answered)
+        answered = None if groups is not None else self._planned(queries, k, rows)
+        if answered is not None:
+            return self._answered(answered)
         ranked = rank(self.model, self.stored(), queries, k, groups=groups, rows=rows, log_prior=self.log_prior)
         return answers_of(ranked, self.model, k, self.patterns, self.labels)
+
+    def _planned(self, queries: Queries, k: int, rows: Tensor | None) -> Answered | None:
+        """The answer of the compiled recall; None where it has none."""
+        plan = None if self.modulated is not None else self.plans.of(self.model, self.patterns, self.log_prior)
+        if plan is None:
+            return None
+        allowed = None
+        if rows is not None:
+            allowed = np.zeros(len(self.patterns), dtype=np.bool_)
+            allowed[rows.numpy()] = True
+        return plan.rank(queries.detach().numpy(), k, torch.get_num_threads(), allowed)
 
     def _answered(self, found: Answered) -> Recall[Tensor]:
         ids, posterior = torch.from_numpy(found.ids), torch.from_numpy(found.posterior)
         unknown = None if found.unknown is None else torch.from_numpy(found.unknown)
         labels = labels_at(self.labels, found.ids)
-        return Recall(ids, posterior, self.patterns.detach()[ids], unknown, labels, self.model.is_checked)
+        patterns = self.patterns.detach()[ids.clamp_min(0)]
+        if bool((ids < 0).any()):
+            patterns.masked_fill_((ids < 0).unsqueeze(-1), torch.nan)
+        return Recall(ids, posterior, patterns, unknown, labels, self.model.is_checked)
 
     def recalled_together(
         self, queries: Queries, k: int, rows: Tensor | None, groups: Sequence[object] | None, same: Entries

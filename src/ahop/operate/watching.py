@@ -215,6 +215,8 @@ class _Remembered(_Watched):
 
     def __init__(self, memory: "AssociativeMemory | Runtime") -> None:
         self.memory = memory if isinstance(memory, Runtime) else _checked(memory)
+        if not isinstance(self.memory, Runtime):
+            self.memory.model.check_same_columns("`watch`")
         self.names = memory.columns or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
         self.rate = None if memory.detector is None else memory.detector.rate
         self.pairs, self.calibration = _calibration(memory)

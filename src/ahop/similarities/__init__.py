@@ -11,6 +11,7 @@ from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.footprint import FootprintSimilarity, footprint
+from ahop.similarities.forward import ForwardSimilarity
 from ahop.similarities.isolated import IsolatedSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.similarities.match import MatchSimilarity
@@ -32,6 +33,7 @@ __all__ = [
     "DotSimilarity",
     "EuclideanSimilarity",
     "FootprintSimilarity",
+    "ForwardSimilarity",
     "IsolatedSimilarity",
     "LinearSimilarity",
     "ManhattanSimilarity",

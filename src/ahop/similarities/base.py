@@ -32,12 +32,14 @@ class Similarity(Component, ABC):
     Attributes:
         missing_is_evidence: the formulas themselves know what a NaN says; they get the data as they are, and no score
             is put in the place of theirs.
+        asked: how many columns queries have, where these are others than those of patterns; None if they are the same.
         compares_patterns: where data have gaps, a score may depend on the other patterns: score all of them at once,
             or give it the worst scores of all of them by `with_worst`.
     """
 
     missing_is_evidence: bool = False
     compares_patterns: bool = False
+    asked: int | None = None
 
     @abstractmethod
     def forward(self, patterns: Patterns, queries: Queries) -> Scores: ...

@@ -46,6 +46,7 @@ class PooledSimilarity(Similarity):
                 "out to call them by their classes."
             )
         self.register_buffer("weights", torch.ones(len(chosen)))
+        self.asked = next((each.asked for each in chosen if each.asked is not None), None)
         self._worst: list[Tensor | None] = [None] * len(chosen)
 
     @override

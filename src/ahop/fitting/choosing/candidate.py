@@ -17,6 +17,7 @@ class Candidate:
         suits: whether it is worth trying on these pairs.
         is_evidence: its scores are log-likelihoods, or distances that are read as such; else they are calibrated first.
         is_brought: by the user, who wants it judged to the end.
+        takes_other_columns: copies may have other columns than patterns.
         is_asked: by the name of its preset, whatever the data look like.
     """
 
@@ -27,3 +28,4 @@ class Candidate:
     is_evidence: bool = True
     is_brought: bool = False
     is_asked: bool = False
+    takes_other_columns: bool = False

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ahop._core.checks import check_choice
-from ahop.errors import InvalidTypeError
+from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.choosing.candidate import Candidate
-from ahop.fitting.choosing.general import FOOTPRINT, LEARNED, METRICS
+from ahop.fitting.choosing.general import FOOTPRINT, FORWARD, LEARNED, METRICS
 from ahop.fitting.choosing.radio import RADIO
 from ahop.fitting.choosing.spectra import SPECTRA
 from ahop.fitting.corruption.training_set import TrainingSet
@@ -14,7 +14,7 @@ from ahop.similarities.base import Similarity
 from ahop.similarities.callable import CallableSimilarity
 
 # Where pairs cannot tell them apart, the first is taken: the more they know, the earlier.
-CANDIDATES = (*LEARNED, *SPECTRA, FOOTPRINT, *RADIO, *METRICS)
+CANDIDATES = (*LEARNED, *SPECTRA, FORWARD, FOOTPRINT, *RADIO, *METRICS)
 # Tried where the data look so, and wherever somebody names them.
 PRESETS = {"radio": RADIO, "spectra": SPECTRA}
 
@@ -50,6 +50,19 @@ def own_candidates(brought: Sequence[object]) -> list[Candidate]:
         name = name if name not in taken else f"{name} {len(found) + 1}"
         found.append(Candidate(name, _constant(similarity), is_fixed=True, is_evidence=False, is_brought=True))
     return found
+
+
+def for_other_columns(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those that take copies of other columns than patterns, and what somebody brought."""
+    found = [each for each in candidates if each.takes_other_columns or each.is_brought]
+    if found:
+        return found
+    names = [each.name for each in CANDIDATES if each.takes_other_columns]
+    raise InvalidValueError(
+        "`copies` have other columns than the stored patterns, so that no column can be compared with its own. "
+        f"`similarity` must be 'auto' or {' or '.join(map(repr, names))} for these; got "
+        f"{', '.join(repr(each.name) for each in candidates)}."
+    )
 
 
 def suitable(candidates: Sequence[Candidate], training: TrainingSet) -> list[Candidate]:

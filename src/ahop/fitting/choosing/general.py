@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ahop._core.tensors import distinct
 from ahop.fitting.choosing.candidate import Candidate
+from ahop.fitting.corruption.forward import fit_forward
 from ahop.fitting.corruption.nuisance import fit_nuisance
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.pairs import GivenPairs
@@ -45,6 +46,10 @@ def learn_nuisance(training: TrainingSet) -> Similarity:
     )
 
 
+def _learn_forward(training: TrainingSet) -> Similarity:
+    return fit_forward(training.originals, training.copies, training.weights, training.forward)
+
+
 def debiased(training: TrainingSet) -> DebiasedSimilarity:
     """The distance once the shift is off: cheap enough to ask of very many patterns."""
     return _moved(EuclideanSimilarity(), training)
@@ -81,6 +86,10 @@ def _is_whole(training: TrainingSet) -> bool:
     return training.missing <= training.settings.candidates.most_missing_share
 
 
+def _is_complete(training: TrainingSet) -> bool:
+    return training.has_other_columns
+
+
 def _fills_tables(training: TrainingSet) -> bool:
     least = training.settings.candidates.table_pairs * training.copies.shape[1]
     return float((~training.copies.isnan()).sum()) >= least
@@ -99,6 +108,7 @@ LEARNED = (
     Candidate("euclidean", lambda training: EuclideanSimilarity(), is_fixed=True),
     Candidate("nuisance", learn_nuisance, suits=_is_whole),
 )
+FORWARD = Candidate("forward", _learn_forward, suits=_is_complete, takes_other_columns=True)
 FOOTPRINT = Candidate("footprint", _footprint, suits=_fills_footprints)
 METRICS = (
     Candidate("manhattan", lambda training: ManhattanSimilarity(), is_fixed=True),

@@ -21,7 +21,7 @@ from ahop.fitting.choosing.posterior import Rivals, behind, calibrated, closest_
 from ahop.fitting.choosing.unknown import detector_of, fit_detector
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.settings import Settings
-from ahop.memory.report import Corruption, Member, Trial
+from ahop.memory.report import Corruption, Member, SpacesReport, Trial
 from ahop.memory.unknown import UnknownDetector
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import Similarity
@@ -49,6 +49,7 @@ class Choice:
     Attributes:
         candidates: the chosen one, or the members of the pool.
         weights: of the members, by which their scores are multiplied.
+        spaces: what becomes of an index, where copies have other columns than patterns.
         knows_wrong_pairs: the mixture describes the copies well enough to tell pairs that are none.
         tie: what was as good within chance, and passed over; None if nothing was.
     """
@@ -63,6 +64,7 @@ class Choice:
     log_loss: float
     accuracy: float
     knows_wrong_pairs: bool = False
+    spaces: SpacesReport | None = None
     tie: str | None = None
 
     @property
@@ -89,9 +91,15 @@ def describe_corruption(
     values = torch.cat([training.originals, training.copies]).T
     varies = torch.tensor([len(each[~torch.isnan(each)].unique()) > 1 for each in values], device=values.device)
     outliers = variant.outlier_rate * varies
+    # A gain turns about zero, where no value may lie: an offset is that of an original of the mean size.
+    shifts = (
+        variant.bias
+        if variant.signs
+        else variant.bias + (variant.gain - 1) * training.originals.nanmean(0).nan_to_num()
+    )
     return Corruption(
-        shifts=tuple(variant.bias.tolist()),
-        shifted=int((variant.bias.abs() > 3 * error).sum()),
+        shifts=tuple(shifts.tolist()),
+        shifted=int((shifts.abs() > 3 * error).sum()),
         signs=variant.signs,
         gain=float(variant.gain.median()),
         noise=float(variant.std.median()),
@@ -136,7 +144,7 @@ def choose(
         for weight, each in zip(pool.posterior.weights, members, strict=True)
     )
     scores = _pooled([each.scores for each in members], chosen, weights)
-    if len(patterns) > len(training.patterns):
+    if len(patterns) > len(training.patterns) and not training.has_other_columns:
         by_fold = [[each.learned[fold] for each in members] for fold in range(len(parts))]
         of_folds = [_together(learned, chosen, weights) for learned in by_fold]
         separation, detector = _among_all(of_folds, parts, patterns, pairs.origins, training, held_out, trust, seed)
@@ -163,7 +171,7 @@ def choose(
         float((pool.posterior.losses * trust).sum() / total),
         float((hits * trust).sum() / total),
         knows_wrong_pairs,
-        tie,
+        tie=tie,
     )
 
 
@@ -173,6 +181,7 @@ class _Part:
     def __init__(self, training: TrainingSet, held_out: Tensor, folds: Tensor, fold: int) -> None:
         rows = (folds != fold).nonzero().squeeze(-1)
         most = max(LEAST_TAUGHT, MOST_ENTRIES // training.patterns.shape[1])
+        most = len(training) if training.has_other_columns else most  # a map of rows costs little, and needs them
         self.training = training.part(rows[:: max(1, -(-len(rows) // most))])
         self.places = (folds[held_out] == fold).nonzero().squeeze(-1)
         asked = held_out[self.places]

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ahop.fitting.corruption.additive import Counts, count_pairs
 from ahop.fitting.corruption.alignment import Alignment, fit_alignment
+from ahop.fitting.corruption.forward import ForwardChoice, choose_forward
 from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 from ahop.fitting.corruption.nuisance import NuisanceChoice, choose_nuisance
 from ahop.fitting.settings import DEFAULT, Settings
@@ -86,6 +87,18 @@ class TrainingSet:
             return self.whole.nuisance
         settings = self.settings.candidates
         return choose_nuisance(self.originals, self.copies, weights=self.trusted, settings=settings)
+
+    @property
+    def has_other_columns(self) -> bool:
+        """Copies have other columns than patterns: nothing that compares column with column is known of them."""
+        return self.recorded.shape[1] != self.patterns.shape[1]
+
+    @cached_property
+    def forward(self) -> ForwardChoice:
+        """Settings of a map to the space of the copies, chosen once for all parts."""
+        if self.whole is not None:
+            return self.whole.forward
+        return choose_forward(self.patterns, self.origins, self.copies, self.weights)
 
     @cached_property
     def trusted(self) -> Tensor:

@@ -10,6 +10,7 @@ from ahop.memory.report import (
     RepeatsReport,
     Report,
     SolverReport,
+    SpacesReport,
     Trial,
     UnlabeledReport,
 )
@@ -36,8 +37,9 @@ def kept_report(given: Any) -> Report | None:
     fields["settings"] = {stage: {name: +each for name, each in values.items()} for stage, values in told.items()}
     repeats = fields.pop("repeats", None)
     repeats = None if repeats is None else RepeatsReport(**repeats)
-    report = FitReport(
-        **fields, corruption=corruption, trials=trials, members=members, unlabeled=unlabeled, repeats=repeats
-    )
+    spaces = fields.pop("spaces", None)
+    spaces = None if spaces is None else SpacesReport(**spaces)
+    parts = {"corruption": corruption, "unlabeled": unlabeled, "repeats": repeats, "spaces": spaces}
+    report = FitReport(**fields, **parts, trials=trials, members=members)
     str(report)  # raises if a field is no number
     return report

@@ -10,9 +10,9 @@ from ahop._core.missing import holds_nan
 from ahop._core.typing import Queries
 from ahop.errors import UnsupportedError
 from ahop.memory.memory import AssociativeMemory
-from ahop.scale.indexes.engines.exact import ExactEngine
+from ahop.scale.indexes.build import by_products
 from ahop.scale.indexes.lifted_candidates import lift_for_candidates
-from ahop.scale.indexes.reranking import Index, lifted
+from ahop.scale.indexes.row_index import Index
 
 # A detector that is surer than this is not believed: one row would outweigh what all others say.
 LARGEST_LOG_ODDS = 30.0
@@ -99,4 +99,4 @@ def _indexed(memory: AssociativeMemory, queries: Queries, candidates: int) -> As
         lifting = lift_for_candidates(memory.similarity, stored, queries, tolerance=CANDIDATE_TOLERANCE, gaps=has_gaps)
     except UnsupportedError:
         return memory
-    return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), candidates)
+    return by_products(memory, lifting, candidates)

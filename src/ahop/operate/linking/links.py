@@ -23,7 +23,7 @@ from ahop.memory.recall import Recaller
 from ahop.operate.linking.assignment import assign
 from ahop.operate.linking.edges import Edges, edges_of
 from ahop.operate.linking.propagation import Beliefs, least_alone, propagate
-from ahop.scale.indexes.reranking import Index
+from ahop.scale.indexes.row_index import Index
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def link(
     candidates, k = check_count("candidates", candidates), check_count("k", k)
     memory = _memory(left, right, progress)
     stored = memory.memory if isinstance(memory, Index) else memory
-    queries = as_queries(right, stored.patterns, "right", stored.columns)
+    queries = as_queries(right, stored.patterns, "right", stored.columns, stored.model.asked)
     names = None if groups is None else as_group_names(groups, len(queries))
     edges = edges_of(memory, queries, max(candidates, k), names)
     known = index_of(right) if labels is None else labels

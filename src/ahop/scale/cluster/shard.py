@@ -1,6 +1,6 @@
 """One shard: some rows of a store and their index, loaded from a cache file, or built and cached."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -13,19 +13,15 @@ from torch import Tensor
 
 from ahop._core.inputs import as_queries
 from ahop._core.prepared import has_gaps
-from ahop._core.typing import Queries
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.memory.memory import AssociativeMemory
-from ahop.memory.ranking import Ranked
-from ahop.memory.scoring import rank, worst_among
+from ahop.memory.scoring import worst_among
 from ahop.scale.cluster.messages import Message, ShardResult, worst_count
 from ahop.scale.cluster.spec import ShardOptions, ShardSpec, read_shard
-from ahop.scale.indexes.build import EXACT_COUNT, tune
-from ahop.scale.indexes.engines.exact import ExactEngine
+from ahop.scale.indexes.build import EXACT_COUNT, by_products, tune
 from ahop.scale.indexes.index_file import load_index, save_index
 from ahop.scale.indexes.lifted_candidates import lift_for_candidates
-from ahop.scale.indexes.metadata import Metadata, Where
-from ahop.scale.indexes.reranking import Index, lifted
+from ahop.scale.indexes.row_index import Index
 from ahop.scale.stores.models import over
 from ahop.scale.stores.recovery import open_table
 from ahop.scale.stores.store import open_store
@@ -33,30 +29,7 @@ from ahop.scale.stores.stored_index import CACHE, digest_of
 from ahop.scale.stores.table_rows import ID, ids_of, table_read
 
 
-@final
-class ExhaustiveIndex:
-    """Stand-in for an `Index` where the similarity has no lifting: slower, and exact."""
-
-    def __init__(self, memory: AssociativeMemory) -> None:
-        self.memory, self._none = memory, Metadata(None, len(memory))
-
-    @torch.no_grad()
-    def search(
-        self,
-        queries: Queries,
-        k: int,
-        *,
-        where: Where | None = None,
-        groups: Sequence[object] | None = None,
-        worst: Tensor | None = None,
-    ) -> Ranked:
-        rows = None if where is None else self._none.allowed(where, len(self.memory)).nonzero().squeeze(-1)
-        stored = self.memory.modulation(self.memory.patterns)
-        k = min(k, len(self.memory))
-        return rank(self.memory.model, stored, queries, k, groups=groups, rows=rows, worst=worst)
-
-
-def shard_index(memory: AssociativeMemory, spec: ShardSpec, options: ShardOptions) -> Index | ExhaustiveIndex:
+def shard_index(memory: AssociativeMemory, spec: ShardSpec, options: ShardOptions) -> Index:
     """The index of a shard whose memory this is.
 
     A file is used only if it was built for these very numbers, so it need not be trusted to be the right one; and where
@@ -67,14 +40,14 @@ def shard_index(memory: AssociativeMemory, spec: ShardSpec, options: ShardOption
         with suppress(FileFormatError, InvalidValueError, OSError):
             return load_index(path, memory)
     built = _built(memory, options)
-    if path is not None and isinstance(built, Index):
+    if path is not None:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             save_index(built, path)
     return built
 
 
-def _built(memory: AssociativeMemory, options: ShardOptions) -> Index | ExhaustiveIndex:
+def _built(memory: AssociativeMemory, options: ShardOptions) -> Index:
     """Inner products where the similarity has a lifting, by an engine where rows are very many; else all scores."""
     if len(memory) > EXACT_COUNT:
         # Nothing to tune with, or no engine finds enough: looking at all rows is slower, and right.
@@ -84,8 +57,8 @@ def _built(memory: AssociativeMemory, options: ShardOptions) -> Index | Exhausti
     try:
         lifting = lift_for_candidates(memory.similarity, stored, None, gaps=options.gaps, tolerance=options.tolerance)
     except UnsupportedError:
-        return ExhaustiveIndex(memory)
-    return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), options.candidates)
+        return Index(memory, candidates=options.candidates)
+    return by_products(memory, lifting, options.candidates)
 
 
 def _path(spec: ShardSpec, options: ShardOptions) -> Path | None:

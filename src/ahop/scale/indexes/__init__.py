@@ -5,7 +5,8 @@ from ahop.scale.indexes.engines.base import Engine, Found
 from ahop.scale.indexes.engines.exact import ExactEngine
 from ahop.scale.indexes.engines.faiss import FaissEngine
 from ahop.scale.indexes.index_file import load_index, save_index
-from ahop.scale.indexes.reranking import Index, lifted
+from ahop.scale.indexes.reranking import lifted
+from ahop.scale.indexes.row_index import Index
 
 __all__ = [
     "Engine",

@@ -1,5 +1,6 @@
 """Build and tune indexes: engine, geometry and effort are measured on corrupted queries."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from ahop._core.checks import check_count, check_positive, check_rate
 from ahop._core.tensors import distinct
-from ahop._core.typing import Entries, RowsLike
+from ahop._core.typing import Entries, Queries, RowsLike
 from ahop.errors import InvalidTypeError, UnsupportedError
 from ahop.fitting.pairs import GivenPairs, PairSource
 from ahop.memory.memory import AssociativeMemory
@@ -18,7 +19,8 @@ from ahop.scale.indexes.engines.exact import ExactEngine
 from ahop.scale.indexes.engines.faiss import FaissEngine, Kind
 from ahop.scale.indexes.lifted_candidates import lift_for_candidates
 from ahop.scale.indexes.mips import Geometry
-from ahop.scale.indexes.reranking import Index, lifted
+from ahop.scale.indexes.reranking import is_few, lifted, lifted_queries
+from ahop.scale.indexes.row_index import Index
 from ahop.scale.liftings.base import Lifting
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity
@@ -26,6 +28,8 @@ from ahop.variants.base import Pairs, Variant
 
 # Up to here looking at every row is fast, and needs no calibration.
 EXACT_COUNT = 1_000_000
+# Queries at a time that are timed, and how often.
+TIMED, RUNS = (1, 8, 64), 3
 # Engines and geometries are told apart on so many rows, then the best is built on all.
 TRIED_ROWS = 100_000
 # A graph takes minutes to build beyond this.
@@ -68,7 +72,11 @@ def index(
     metadata: Mapping[str, Any] | None = None,
     candidate_similarity: Similarity | None = None,
 ) -> Index:
-    """An index of the memory: exhaustive up to about a million patterns, above that the engine that `tune` picks.
+    """An index of the memory, never slower than the memory itself.
+
+    Up to about a million patterns one matrix product brings the candidates, above that the engine that `tune` picks.
+    One query and a batch are timed beside looking at every row, and each is answered by the faster way. Where rows are
+    few, or nothing can bring candidates, every row is looked at.
 
     Args:
         pairs: (origins, copies) to tune with, and to lift for; if None, they are drawn. Distances are lifted to
@@ -89,8 +97,48 @@ def index(
             metadata=metadata,
             candidate_similarity=candidate_similarity,
         )
-    lifting = _lifting(memory, _given(memory, pairs, variant, 0), tolerance, candidate_similarity)
+    drawn = drawn_pairs(memory, pairs, variant, 0)
+    if is_few(len(memory), candidates):
+        return Index(memory, candidates=candidates, metadata=metadata)
+    try:
+        lifting = candidate_lifting(memory, drawn, tolerance, candidate_similarity)
+    except UnsupportedError:  # nothing brings candidates
+        return Index(memory, candidates=candidates, metadata=metadata)
+    by_product = by_products(memory, lifting, candidates, metadata)
+    by_product.scanned = scanned_sooner(by_product, drawn)
+    if by_product.scanned is None and not memory.model.groups:
+        return Index(memory, candidates=candidates, metadata=metadata)
+    return by_product
+
+
+def by_products(
+    memory: AssociativeMemory, lifting: Lifting, candidates: int = 100, metadata: Mapping[str, Any] | None = None
+) -> Index:
+    """An index whose candidates are the largest inner products with all rows."""
     return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), candidates, metadata)
+
+
+def scanned_sooner(index: Index, drawn: Pairs | None) -> int | None:
+    """Largest number of queries that looking at every row answers sooner than the engine; None for any number."""
+    patterns = index.memory.patterns
+    known = patterns[torch.linspace(0, len(patterns) - 1, TIMED[-1]).long()] if drawn is None else drawn.queries
+    most = 0
+    for count in TIMED:
+        asked = known[torch.arange(count) % len(known)]
+        if _seconds(index.memory, asked) > _seconds(index, asked):
+            return most
+        most = count
+    return None
+
+
+def _seconds(recaller: AssociativeMemory | Index, queries: Queries) -> float:
+    """The shortest of a few recalls, behind a first that may prepare something."""
+    found = math.inf
+    for run in range(1 + RUNS):
+        started = time.perf_counter()
+        recaller.recall(queries)
+        found = min(found, time.perf_counter() - started) if run else found
+    return found
 
 
 def tune(
@@ -128,16 +176,16 @@ def tune(
     check_rate("target", target)
     if budget is not None:
         check_positive("budget", budget)
-    drawn = _given(memory, pairs, variant, seed, check_count("samples", samples))
+    drawn = drawn_pairs(memory, pairs, variant, seed, check_count("samples", samples))
     if drawn is None:
         raise InvalidTypeError(
             "The memory's similarity draws no queries of its own: give `pairs=(origins, copies)` or a `variant`."
         )
-    lifting = _lifting(memory, drawn, tolerance, candidate_similarity)
+    lifting = candidate_lifting(memory, drawn, tolerance, candidate_similarity)
     vectors = lifted(memory, lifting)
-    asked = Index(memory, lifting, ExactEngine(vectors), candidates)
-    right = asked.recall(drawn.queries).indices[:, 0] == drawn.origins
-    sample, origins = asked._asked(drawn.queries[right], asked.memory.similarity)[0], drawn.origins[right]
+    answered = Index(memory, lifting, ExactEngine(vectors), candidates).recall(drawn.queries)
+    right = answered.indices[:, 0] == drawn.origins
+    sample, origins = lifted_queries(memory, lifting, drawn.queries[right]), drawn.origins[right]
     if not len(sample):
         raise UnsupportedError("An exhaustive search finds none of the origins: there is nothing to tune for.")
     chosen = kinds or [kind for kind in ("scan", "ivf_pq", "hnsw") if kind != "hnsw" or len(vectors) <= GRAPH_ROWS]
@@ -168,7 +216,9 @@ def tune(
         )
     effort = min(allowed, key=lambda each: each.seconds).effort
     settled = best if best.kind == "scan" else best.with_effort(effort)
-    return Index(memory, lifting, settled, candidates, metadata, tuple(curve))
+    tuned = Index(memory, lifting, settled, candidates, metadata, tuple(curve))
+    tuned.scanned = scanned_sooner(tuned, drawn)
+    return tuned
 
 
 def _curve(engine: FaissEngine, sample: Tensor, origins: Tensor, candidates: int) -> list[Measured]:
@@ -207,7 +257,7 @@ def _some_rows(count: int, origins: Tensor) -> Tensor:
     return distinct(torch.cat([some, origins.cpu()]))[0]
 
 
-def _given(
+def drawn_pairs(
     memory: AssociativeMemory,
     pairs: Pairs | tuple[Entries, RowsLike] | None,
     variant: Variant | None,
@@ -234,7 +284,10 @@ def _variant_of(similarity: Similarity) -> Variant | None:
     return variant if isinstance(variant, Variant) else None
 
 
-def _lifting(memory: AssociativeMemory, drawn: Pairs | None, tolerance: float, other: Similarity | None) -> Lifting:
+def candidate_lifting(
+    memory: AssociativeMemory, drawn: Pairs | None, tolerance: float = 0.05, other: Similarity | None = None
+) -> Lifting:
+    """The lifting of the memory's similarity, or of another, measured on drawn queries."""
     stored, similarity = memory.modulation(memory.patterns), other or memory.similarity
     if drawn is None:  # whatever may be asked, gaps included
         return lift_for_candidates(similarity, stored, None, tolerance=tolerance, gaps=True)

@@ -17,7 +17,7 @@ from ahop.scale.indexes.build import Measured
 from ahop.scale.indexes.engines.base import Engine
 from ahop.scale.indexes.engines.exact import ExactEngine
 from ahop.scale.indexes.engines.faiss import FaissEngine
-from ahop.scale.indexes.reranking import Index
+from ahop.scale.indexes.row_index import Index
 from ahop.scale.liftings.base import Lifting
 from ahop.scale.liftings.factored import FactoredLifting
 from ahop.scale.liftings.gaussian import NuisanceLifting
@@ -40,14 +40,17 @@ def fingerprint(memory: AssociativeMemory) -> str:
 
 def save_index(index: Index, path: str | os.PathLike[str]) -> None:
     """Write the index to one file, beside and then into place. The memory is not in it: save that by itself."""
-    tensors = {f"index.{name}": value for name, value in index.engine.tensors().items()}
-    tensors |= {f"lifting.{name}": value for name, value in index.lifting.state_dict().items()}
+    engine, lifting, tensors = index.engine, index.lifting, dict[str, Tensor]()
+    if engine is not None and lifting is not None:
+        tensors |= {f"index.{name}": value for name, value in engine.tensors().items()}
+        tensors |= {f"lifting.{name}": value for name, value in lifting.state_dict().items()}
     tensors["removed"] = index.removed.to(torch.uint8)
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
     words: dict[str, object] = {
-        "lifting": describe(index.lifting),
-        "index": index.engine.settings(),
+        "lifting": None if lifting is None else describe(lifting),
+        "index": None if engine is None else engine.settings(),
         "candidates": index.candidates,
+        "scanned": index.scanned,
         "curve": [each.as_words() for each in index.curve],
         "memory": fingerprint(index.memory),
     }
@@ -75,22 +78,27 @@ def load_index(
             "the index anew, or load the memory that was saved with it."
         )
     try:
-        with torch.device("meta"):
-            lifting = build(words["lifting"], NAMED)
-        if not isinstance(lifting, Lifting):
-            raise InvalidValueError("no lifting is described.")
-        lifting.load_state_dict(_under("lifting.", tensors), assign=True)
-        settings, parts = words["index"], _under("index.", tensors)
-        engine: Engine
-        engine = ExactEngine(parts["vectors"]) if settings["kind"] == "exact" else FaissEngine.restored(settings, parts)
+        lifting, engine = (None, None) if words["index"] is None else _engine(words, tensors)
         curve = tuple(Measured(**each) for each in words["curve"])
-        index = Index(memory, lifting, engine, words["candidates"], metadata, curve)
+        index = Index(memory, lifting, engine, words["candidates"], metadata, curve, words.get("scanned", 0))
         gone = tensors["removed"].bool().nonzero().squeeze(-1)
         if len(gone):
             index.remove(gone)
     except FAILURES as error:
         raise FileFormatError(f"`{path}` does not describe an index that this release can build: {error}") from error
     return index
+
+
+def _engine(words: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[Lifting, Engine]:
+    with torch.device("meta"):
+        lifting = build(words["lifting"], NAMED)
+    if not isinstance(lifting, Lifting):
+        raise InvalidValueError("no lifting is described.")
+    lifting.load_state_dict(_under("lifting.", tensors), assign=True)
+    settings, parts = words["index"], _under("index.", tensors)
+    if settings["kind"] == "exact":
+        return lifting, ExactEngine(parts["vectors"])
+    return lifting, FaissEngine.restored(settings, parts)
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

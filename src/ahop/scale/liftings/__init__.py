@@ -2,6 +2,7 @@
 
 from ahop.scale.liftings.base import Lifting
 from ahop.scale.liftings.factored import FactoredLifting
+from ahop.scale.liftings.forward import ForwardLifting
 from ahop.scale.liftings.gaussian import NuisanceLifting
 from ahop.scale.liftings.lift import LiftRequest, lifting_of
 from ahop.scale.liftings.products import CosineLifting, DotLifting, QuadraticLifting
@@ -11,6 +12,7 @@ __all__ = [
     "CosineLifting",
     "DotLifting",
     "FactoredLifting",
+    "ForwardLifting",
     "LiftRequest",
     "Lifting",
     "MovedLifting",

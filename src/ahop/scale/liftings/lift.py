@@ -16,6 +16,7 @@ from ahop.errors import UnsupportedError
 from ahop.memory.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.scale.liftings.base import Lifting, refuse_gaps
 from ahop.scale.liftings.factored import factor
+from ahop.scale.liftings.forward import ForwardLifting
 from ahop.scale.liftings.gaussian import NuisanceLifting
 from ahop.scale.liftings.products import CosineLifting, DotLifting, QuadraticLifting
 from ahop.scale.liftings.wrapping import MovedLifting, SumLifting, TransformedLifting
@@ -27,6 +28,7 @@ from ahop.similarities.cosine import CosineSimilarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.forward import ForwardSimilarity
 from ahop.similarities.pooled import PooledSimilarity
 from ahop.similarities.transformed import TransformedSimilarity
 from ahop.similarities.unified import UnifiedSimilarity
@@ -83,7 +85,7 @@ def lift(
     tolerance, generator = check_positive("tolerance", tolerance), Generator().manual_seed(seed)
     most = check_count("most_dimensions", most_dimensions)
     stored = _some(as_patterns(patterns), WEIGHED, generator)
-    asked = None if queries is None else _some(as_queries(queries, stored), ASKED, generator)
+    asked = None if queries is None else _some(as_queries(queries, stored, asked=similarity.asked), ASKED, generator)
     if gaps is None:
         gaps = asked is not None and holds_nan(asked)
     if asked is not None and not similarity.missing_is_evidence:
@@ -156,6 +158,11 @@ def _(similarity: UnifiedSimilarity, request: LiftRequest) -> Lifting:
 def _(similarity: Similarity, request: LiftRequest) -> Lifting:
     refuse_gaps(request.patterns)
     return CosineLifting(request.patterns.shape[1], centered=isinstance(similarity, CorrelationSimilarity))
+
+
+@lifting_of.register(ForwardSimilarity)
+def _(similarity: ForwardSimilarity, request: LiftRequest) -> Lifting:
+    return ForwardLifting(similarity)
 
 
 @lifting_of.register(DebiasedSimilarity)
@@ -332,6 +339,8 @@ def _typical(similarity: Similarity, patterns: Patterns, generator: Generator) -
     originals = patterns[torch.randint(len(patterns), (ASKED,), generator=generator)]
     if isinstance(similarity, DebiasedSimilarity):
         return _typical(similarity.base, patterns, generator) + similarity.bias.to(patterns)
+    if isinstance(similarity, ForwardSimilarity):
+        return similarity.drawn(originals, generator)
     if isinstance(similarity, AlignedSimilarity):
         gain, offset = similarity.gain.to(patterns), similarity.offset.to(patterns)
         return _typical(similarity.base, patterns, generator) * gain + offset

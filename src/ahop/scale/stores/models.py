@@ -36,6 +36,7 @@ def as_model(memory: AssociativeMemory) -> Model:
             "A memory with a `log_prior` has a number for each of its patterns, which a store does not keep. Build it "
             "without one, or keep it in one file by `memory.save`."
         )
+    memory.model.check_same_columns("A store")
     for similarity in (memory.similarity, *memory.model.groups.values()):
         if similarity.rows(slice(0, 1)) is not similarity:
             raise UnsupportedError(

@@ -23,11 +23,11 @@ from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
 from ahop.memory.reasons import is_unknown
 from ahop.memory.recall import Recall
-from ahop.memory.recaller import BaseRecaller, answers_of
+from ahop.memory.recaller import BaseRecaller
 from ahop.memory.saving.description import describe
 from ahop.scale.indexes.build import index
 from ahop.scale.indexes.index_file import load_index, save_index
-from ahop.scale.indexes.reranking import Index
+from ahop.scale.indexes.row_index import Index
 from ahop.scale.stores.filters import as_filter
 from ahop.scale.stores.location import Location
 from ahop.scale.stores.models import over, words_of
@@ -83,9 +83,7 @@ class StoredIndex(BaseRecaller[Mapping[str, object]]):
         self, queries: Queries, k: int, where: Mapping[str, object] | None, groups: Sequence[object] | None
     ) -> Recall[Tensor]:
         rows = None if where is None else positions_of(self._find(where), self.ids)
-        memory, k = self.index.memory, min(k, len(self))
-        ranked = self.index.search(queries, max(k, self.index.candidates), where=rows, groups=groups)
-        found = answers_of(ranked, memory.model, k, memory.patterns)
+        found = self.index.recall(queries, min(k, len(self)), where=rows, groups=groups)
         return replace(found, indices=self.ids[found.indices.clamp_min(0)].masked_fill(found.indices < 0, -1))
 
 

@@ -9,7 +9,7 @@ from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, Un
 from ahop.memory.memory import AssociativeMemory
 from ahop.scale.indexes.build import tune
 from ahop.scale.indexes.index_file import load_index, save_index
-from ahop.scale.indexes.reranking import Index
+from ahop.scale.indexes.row_index import Index
 from ahop.service.logs import log
 
 

@@ -19,7 +19,7 @@ from ahop.memory.model import Model
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import answers_of
 from ahop.memory.state import State
-from ahop.scale.indexes.reranking import Index
+from ahop.scale.indexes.row_index import Index
 from ahop.service.collections.columns import Columns, longest
 
 # Through an index only so many of its candidates are answered: the last of them are not sure to be the next best.
@@ -113,6 +113,7 @@ class Snapshot(BaseSnapshot):
         version: int,
         index: Index | None = None,
     ) -> None:
+        memory.model.check_same_columns("A service")
         self.memory, self.ids, self.version, self.index = memory, ids, version, index
         self.model, self.columns, self.example = memory.model, memory.columns, memory.patterns[:1]
         known = {"id": ids.tolist(), **metadata}

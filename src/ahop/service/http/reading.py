@@ -77,7 +77,7 @@ class Reading:
             "metadata": dict(snapshot.filters),
             "groups": model.group_names[:1000],
             "tells_unknown": model.detector is not None,
-            "index": None if index is None else index.engine.settings()["kind"],
+            "index": None if index is None else index.kind,
             "checked": model.is_checked,
             "report": None if model.report is None else str(model.report),
             "pairs": len(self.shared.feedback[name]),
