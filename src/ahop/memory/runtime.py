@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from ahop._core.checks import as_group_names, check_count
 from ahop._core.kernels import compiled
 from ahop._core.labels import rows_by_label
-from ahop._core.rows import as_matrix_of_one, as_real, check_single, in_single_precision, read_queries, row_flags, row_numbers
+from ahop._core.rows import (
+    as_matrix_of_one,
+    as_real,
+    check_single,
+    in_single_precision,
+    read_queries,
+    row_flags,
+    row_numbers,
+)
 from ahop.errors import UnsupportedError
 from ahop.memory.contributing import contributions
 from ahop.memory.explanation import Explanation
