@@ -140,6 +140,7 @@ def test_a_memory_of_two_spaces_comes_back_from_a_file(tmp_path: Path) -> None:
 
 def test_an_index_answers_as_the_memory_does() -> None:
     index = ahop.index(MEMORY)
+    assert index.lifting is not None
     assert index.lifting.size == COLUMNS + 1
     found, expected = index.recall(COPIES[150:], k=3), MEMORY.recall(COPIES[150:], k=3)
     assert torch.equal(found.indices, expected.indices)

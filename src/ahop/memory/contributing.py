@@ -246,8 +246,8 @@ def _silence(missingness: Any, stored: Values, query: Values) -> Values:
     level = np.where(np.isnan(stored), edges.shape[-1] + 1, level)
     base = to_numpy(missingness.base).astype(np.float64)
     moved = base + shifts[level]
-    gap = np.logaddexp(0, -base) - np.logaddexp(0, -moved)
-    value = np.logaddexp(0, base) - np.logaddexp(0, moved)
+    gap: Values = np.logaddexp(0, -base) - np.logaddexp(0, -moved)
+    value: Values = np.logaddexp(0, base) - np.logaddexp(0, moved)
     return np.where(np.isnan(query), gap, value)
 
 
