@@ -49,7 +49,7 @@ def load_asked(path: Path, talk: Talk) -> Any:
 
 
 def load_contents(path: Path, talk: Talk) -> "Contents":
-    """What a file holds."""
+    """Contents of a file."""
     from ahop.memory.saving.contents import read_contents
 
     return _read(path, read_contents, talk)

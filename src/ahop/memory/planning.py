@@ -89,7 +89,7 @@ class Answered:
 
     @property
     def unknown(self) -> NDArray[np.float32] | None:
-        """How likely the origin is unknown, (b,)."""
+        """Probability of an unknown origin, (b,)."""
         if self.log_odds is None:
             return None
         with np.errstate(over="ignore"):

@@ -22,7 +22,7 @@ LEAST = 1e-6
 
 @dataclass(frozen=True)
 class Reasons:
-    """What is said for the answer, and for its rival; for the answer alone, if its rival is "unknown".
+    """Reasons for the answer, and for its rival; for the answer alone, if its rival is "unknown".
 
     Attributes:
         labels: (m,) of both, the answer first.

@@ -1,4 +1,4 @@
-"""What another space makes of each stored pattern, with correlated noise."""
+"""Image of each stored pattern in another space, with correlated noise."""
 
 from typing import final
 

@@ -21,7 +21,7 @@ FIRST_PULL = 0.3
 FORWARD_FOLDS, JUDGES, RIVALS = 4, 64, 1024
 # Loss is that of the best of these temperatures, in the mean lead of the best, and of these floors.
 TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(13))
-FLOORS = (0.001, 0.03, 0.2, 0.5)
+TRIED_FLOORS = (0.001, 0.03, 0.2, 0.5)
 # A pair that is all there is of a direction tells nothing about the noise there: at least so much of it is left over.
 LEAST_LEFT = 0.05
 
@@ -166,7 +166,7 @@ def _least_loss(ahead: Tensor) -> float:
     losses = []
     for temperature in TEMPERATURES:
         shares = (-torch.logsumexp(temperature / unit * ahead, -1)).exp()
-        losses += [float(-((1 - floor) * shares + floor / count).log().mean()) for floor in FLOORS]
+        losses += [float(-((1 - floor) * shares + floor / count).log().mean()) for floor in TRIED_FLOORS]
     return min(losses)
 
 

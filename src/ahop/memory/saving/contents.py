@@ -1,4 +1,4 @@
-"""What a file holds of a memory, as words and arrays. Torch is not needed."""
+"""Contents of a file of a memory, as words and arrays. Torch is not needed."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ class Kept:
 @final
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds.
+    """Contents of a file.
 
     Attributes:
         where: its name, for errors.
