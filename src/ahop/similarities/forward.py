@@ -86,7 +86,8 @@ class ForwardSimilarity(Similarity):
         factor = torch.linalg.cholesky(self.precision.double())
         noise = torch.randn(len(factor), len(about), generator=generator, dtype=torch.float64).to(factor)
         noise = torch.linalg.solve_triangular(factor.mT, noise, upper=True).mT
-        return self.mean.to(about) + about @ self.slopes.to(about).mT + noise.to(about)
+        queries: Queries = self.mean.to(about) + about @ self.slopes.to(about).mT + noise.to(about)
+        return queries
 
     @override
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
