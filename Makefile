@@ -35,7 +35,6 @@ bench:  ## every performance claim, measured side by side
 	$(PYTHON) -m benchmarks scale --json
 	$(PYTHON) -m benchmarks cluster --json
 	$(PYTHON) -m benchmarks service --json
-	$(PYTHON) -m benchmarks scorer --json
 	$(PYTHON) -m benchmarks hand --json
 
 faults:  ## kills, lost writes, disk errors, flipped bits, bent inputs and requests, counted; goes on where it was cut

@@ -1,11 +1,8 @@
-"""One query at a time: the memory beside its index, numpy alone, the usual engines, and the bare product."""
+"""One query at a time: the memory beside its index, the usual engines, and the bare product."""
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
-from typing import Any
 
 import faiss
 import numpy as np
@@ -14,7 +11,6 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 import ahop
-from ahop.runtime import scorer
 from ahop.similarities import (
     CosineSimilarity,
     EuclideanSimilarity,
@@ -139,9 +135,9 @@ def beside_index(memory: ahop.AssociativeMemory, queries: Tensor, repeats: int) 
 def others(
     memory: ahop.AssociativeMemory, patterns: Tensor, queries: Tensor, metric: str | None, full: bool
 ) -> dict[str, Call | None]:
-    """Numpy and engines; None for those that cannot answer."""
+    """Engines; None for those that cannot answer."""
     arrays = [query[None].numpy() for query in queries]
-    ways: dict[str, Call | None] = {"numpy": numpy_alone(memory, arrays)}
+    ways: dict[str, Call | None] = {}
     if patterns.numel() > MOST_INDEXED and not full:
         return ways
     flat = faiss.IndexFlatL2(patterns.shape[1])
@@ -151,19 +147,6 @@ def others(
         near = NearestNeighbors(n_neighbors=K, algorithm="brute", metric=metric).fit(patterns.numpy())
         ways["sklearn"] = lambda i: near.kneighbors(arrays[i])
     return ways
-
-
-def numpy_alone(memory: ahop.AssociativeMemory, arrays: list[Any]) -> Call | None:
-    if memory.patterns.numel() > 520 * CITY:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "memory.npz"
-        try:
-            memory.export(path)
-        except ahop.errors.UnsupportedError:
-            return None
-        reads = scorer.Scorer(path)
-    return lambda i: reads.recall(arrays[i], k=K)
 
 
 def timed(ways: dict[str, Call], repeats: int) -> tuple[dict[str, float], dict[str, float]]:

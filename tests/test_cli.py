@@ -34,7 +34,6 @@ from ahop.cli.tables.sheet import Sheet
 from ahop.cli.tables.table import Table
 from ahop.datasets.building import demo_tables
 from ahop.errors import AhopError
-from ahop.runtime.scorer import Scorer
 from tests.console import run, run_page, steps_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -380,16 +379,6 @@ def test_two_tables_are_linked(folder: Path) -> None:
     assert len(right) > 0.8 * len(first)
     assert np.mean(right) > 0.9
     assert (folder / "links.csv").read_text().startswith("left,right,probability,rank\n")
-
-
-def test_an_exported_memory_is_recalled_from_by_numpy(folder: Path) -> None:
-    assert document("ahop export rooms.ahop -o rooms.npz")["patterns"] == 60
-    memory = ahop.load(folder / "rooms.ahop")
-    query = memory.patterns[:3].numpy()
-    assert Scorer(folder / "rooms.npz").recall(query).indices.tolist() == memory.recall(query).indices.tolist()
-    assert run("ahop export rooms.ahop -o rooms.npz").code == 1, "it is there already"
-    assert run("ahop export rooms.ahop -o rooms.npz --force").code == 0
-    assert run("ahop export rooms.ahop -o rooms.bin").code == 1
 
 
 def test_a_store_answers_as_its_memory_does(folder: Path) -> None:

@@ -316,6 +316,25 @@ def test_a_pattern_without_pairs_has_the_weights_of_all() -> None:
         ahop.fit(zoo.a_hop(patterns()), pairs=pairs, solver="shrinkage", progress=False)
 
 
+def test_the_strength_of_shrinkage_is_chosen_on_pairs_that_taught_nothing() -> None:
+    strengths, last = (0.1, 1.0, 10.0, 100.0, float("inf")), ahop.AssociativeMemory(patterns())
+    for seed in range(4):
+        pairs = VARIANT.sample(patterns(), 48, seed=seed)
+        held_out = torch.arange(48) % 4 == 0
+        taught = ahop.Pairs(pairs.origins[~held_out], pairs.queries[~held_out])
+        losses = {}
+        for strength in strengths:
+            last = ahop.AssociativeMemory(patterns(), ahop.similarities.IsolatedSimilarity(40, DIMENSIONS))
+            solver = ahop.fitting.ShrinkageSolver((strength,))
+            scores = (
+                ahop.fit(last, pairs=taught, solver=solver, progress=False).scores(pairs.queries[held_out]).detach()
+            )
+            losses[strength] = float(torch.nn.functional.cross_entropy(scores, pairs.origins[held_out]))
+        best = min(losses, key=lambda each: losses[each])
+        chosen = ahop.fit(last, pairs=pairs, solver=ahop.fitting.ShrinkageSolver(strengths), progress=False)
+        assert report_of(chosen).solver.endswith(f", strength {best:g}"), losses
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_adam_fits_the_kernel_of_k2_hop(dtype: torch.dtype) -> None:
     memory = zoo.k2_hop(patterns(dtype=dtype))

@@ -15,7 +15,7 @@ def test_every_page_of_the_guide_has_a_name_and_a_title(capsys: pytest.CaptureFi
 
 def test_a_page_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert docs.main(["saving"]) == 0
-    assert "memory.export" in capsys.readouterr().out
+    assert "ahop.open_memory" in capsys.readouterr().out
 
 
 def test_another_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -728,6 +728,17 @@ def test_the_numbers_of_the_report_are_those_of_the_corruption(mixed: World, noi
     assert still.outlier_rate < 0.05
 
 
+def test_an_offset_is_told_where_the_values_lie() -> None:
+    generator = torch.Generator().manual_seed(0)
+    stored = -70 + 10 * torch.randn(60, DIMENSIONS, generator=generator)
+    origins = torch.randint(60, (200,), generator=generator)
+    copies = -76 + 0.8 * (stored[origins] + 70) + torch.randn(200, DIMENSIONS, generator=generator)
+    found = ahop.fit(stored, pairs=(origins, copies), similarity="mixture", progress=False)
+    corruption = corruption_of(found)
+    assert corruption.gain == pytest.approx(0.8, abs=0.05)
+    assert corruption.shifts == pytest.approx([-6] * DIMENSIONS, abs=1)
+
+
 def test_columns_of_different_units_are_reported_by_their_names() -> None:
     patterns = normal(60, 6) * torch.tensor([1.0, 1000.0, 1.0, 1.0, 50.0, 1.0])
     origins = torch.arange(200) % 60

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ahop.paper import capacity, criteria, dynamics, zoo
     from ahop.paper.criteria import evaluate
     from ahop.paper.dynamics.trajectory import iterate
-    from ahop.runtime import scorer
     from ahop.scale import cluster, indexes, liftings, stores
     from ahop.scale.indexes.build import index
     from ahop.scale.liftings.lift import lift
@@ -111,7 +110,6 @@ __all__ = [
     "posteriors",
     "reference",
     "report",
-    "scorer",
     "separations",
     "service",
     "similarities",
@@ -170,7 +168,6 @@ _ROOMS = {
     "posteriors": "memory",
     "reference": "memory",
     "report": "memory",
-    "scorer": "runtime",
     "stores": "scale",
     "unknown": "memory",
     "watching": "operate",

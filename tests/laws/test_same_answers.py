@@ -165,19 +165,6 @@ def test_reasons_add_up_to_the_odds_of_the_answers(made: Any) -> None:
             assert found.log_odds == pytest.approx(torch.tensor(first / second).log().item(), abs=100 * case.error)
 
 
-def test_an_exported_scorer_tells_unknown_queries_as_the_memory_does(tmp_path: Path) -> None:
-    memory = with_prior()
-    memory.export(tmp_path / "memory.npz")
-    queries, _ = asked(memory, 0.3)
-    found, expected = (
-        ahop.scorer.Scorer(tmp_path / "memory.npz").recall(queries[:-1].numpy()),
-        memory.recall(queries[:-1]),
-    )
-    assert found.unknown is not None
-    assert expected.unknown is not None
-    assert float(abs(found.unknown - expected.unknown.numpy()).max()) < 1e-3
-
-
 @pytest.mark.parametrize("separation", [Sparsemax(), Entmax()], ids=repr)
 def test_few_rows_share_the_posterior_of_a_query_of_which_nothing_is_known(separation: Separation) -> None:
     memory = ahop.AssociativeMemory(torch.randn(3, 2), EuclideanSimilarity(), separation)

@@ -7,7 +7,6 @@ import typer
 from ahop.cli.demo import demo
 from ahop.cli.doctor import doctor
 from ahop.cli.explain import explain
-from ahop.cli.export import export
 from ahop.cli.fit import fit
 from ahop.cli.index import index
 from ahop.cli.inspect import inspect
@@ -17,7 +16,7 @@ from ahop.cli.running import command
 from ahop.cli.serve import serve
 from ahop.cli.watch import watch
 
-COMMANDS = (demo, fit, recall, explain, link, watch, inspect, index, export, serve, doctor)
+COMMANDS = (demo, fit, recall, explain, link, watch, inspect, index, serve, doctor)
 CODES = (
     "Exit codes: 0 all is well; 1 the data or the request is wrong; 2 a flag is wrong, or the extra `cli` is not "
     "installed; 3 a package is missing; 4 `watch --fail` has raised an alarm; 5 something unexpected, which `--debug` "

@@ -128,7 +128,7 @@ def _against_rival(model: Model, ranked: Ranked, compared: Compared, found: Cont
     log_odds = _log_odds(model, ranked, scores)
     margin = log_odds - sum(bar.log_odds for bar in bars)
     if abs(margin) > LEAST * max(1.0, abs(log_odds)):
-        bars.append(Bar(MARGIN, margin, "scores may say nothing"))
+        bars.append(Bar(MARGIN, margin, "in case scores mislead"))
     return bars
 
 

@@ -31,7 +31,6 @@ from ahop.memory.recaller import BaseRecaller
 from ahop.memory.report import Report
 from ahop.memory.saving.archive import write_archive
 from ahop.memory.saving.description import describe_model
-from ahop.memory.saving.scorer_file import export
 from ahop.memory.state import State
 from ahop.memory.unknown import UnknownDetector
 from ahop.modulations.base import Modulation
@@ -299,16 +298,6 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
             manifest["dimensions"] = list(state.columns)
         labels = {} if state.labels is None else {"labels": as_text(state.labels)}
         write_archive(path, manifest, {**state.state_dict(), **labels})
-
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write one file for `ahop.scorer`, which recalls with numpy alone; best called something.npz. No pickle.
-
-        Raises:
-            UnsupportedError: the scorer does not know this similarity; the error says which it knows.
-        """
-        state, named = self._state(), self.columns
-        words = None if state.labels is None else state.labels.tolist()
-        export(path, state.model, state.stored(), state.log_prior, words, None if named is None else list(named))
 
     @override
     def _like(self) -> Tensor:

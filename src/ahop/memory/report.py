@@ -62,7 +62,7 @@ class Corruption:
     """Corruption of copies, in numbers; `print` it for words.
 
     Attributes:
-        shifts: of each dimension.
+        shifts: of each dimension, from an original of the mean size to its copy.
         shifted: how many of them are shifted by more than chance.
         signs: whether the sign of the shift is drawn anew for every copy.
         gain: median factor between a kept value and its origin.

@@ -91,9 +91,15 @@ def describe_corruption(
     values = torch.cat([training.originals, training.copies]).T
     varies = torch.tensor([len(each[~torch.isnan(each)].unique()) > 1 for each in values], device=values.device)
     outliers = variant.outlier_rate * varies
+    # A gain turns about zero, where no value may lie: an offset is that of an original of the mean size.
+    shifts = (
+        variant.bias
+        if variant.signs
+        else variant.bias + (variant.gain - 1) * training.originals.nanmean(0).nan_to_num()
+    )
     return Corruption(
-        shifts=tuple(variant.bias.tolist()),
-        shifted=int((variant.bias.abs() > 3 * error).sum()),
+        shifts=tuple(shifts.tolist()),
+        shifted=int((shifts.abs() > 3 * error).sum()),
         signs=variant.signs,
         gain=float(variant.gain.median()),
         noise=float(variant.std.median()),

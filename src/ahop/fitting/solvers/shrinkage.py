@@ -64,7 +64,7 @@ class ShrinkageSolver:
         shared = _shared(memory, similarity, pairs)
         strength = self.strengths[0]
         if len(self.strengths) > 1:
-            strength = self._chosen(memory, similarity, shared, pairs, progress)
+            strength = self._chosen(memory, similarity, pairs, progress)
         with tqdm(total=self.max_steps, desc="fit", unit="step", disable=not progress) as bar:
             steps = self._fit(memory, similarity, shared, pairs, strength, bar)
         return SolverReport(
@@ -76,15 +76,13 @@ class ShrinkageSolver:
             converged=steps < self.max_steps,
         )
 
-    def _chosen(
-        self, memory: AssociativeMemory, similarity: IsolatedSimilarity, shared: Tensor, pairs: Pairs, progress: bool
-    ) -> float:
+    def _chosen(self, memory: AssociativeMemory, similarity: IsolatedSimilarity, pairs: Pairs, progress: bool) -> float:
         """The strength whose fit to most of the pairs makes the others likeliest."""
         held_out = torch.arange(len(pairs)) % HELD_OUT == 0
         known, others = (Pairs(pairs.origins[rows], pairs.queries[rows]) for rows in (~held_out, held_out))
         if not len(known):
             return max(self.strengths)
-        losses = {}
+        losses, shared = {}, _shared(memory, similarity, known)
         with tqdm(self.strengths, desc="strength", disable=not progress) as bar:
             for strength in bar:
                 self._fit(memory, similarity, shared, known, strength, None)

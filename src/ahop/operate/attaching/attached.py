@@ -196,7 +196,7 @@ class AttachedSearch(BaseRecaller[Entries]):
             Bar(HUBNESS, sizes[1], _side(sizes[1]), None, *hubs.tolist()),
         ]
         margin = float(posterior[0].log() - posterior[1].log()) - sum(sizes)
-        return bars if abs(margin) < LEAST else [*bars, Bar(MARGIN, margin, "scores may say nothing")]
+        return bars if abs(margin) < LEAST else [*bars, Bar(MARGIN, margin, "in case scores mislead")]
 
     def _against_none(self, judged: Judged, sure: float) -> list[Bar]:
         detector = self.learned.detector

@@ -1,3 +1,0 @@
-"""Recall without torch."""
-
-__all__ = ["scorer"]
