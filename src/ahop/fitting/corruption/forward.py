@@ -20,8 +20,8 @@ FIRST_PULL = 0.3
 # Folds of the pairs, those of each that judge, and stored patterns that they are told apart from.
 FORWARD_FOLDS, JUDGES, RIVALS = 4, 64, 1024
 # Loss is that of the best of these temperatures, in the mean lead of the best, and of these floors.
-TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(13))
-FLOORS = (0.001, 0.03, 0.2, 0.5)
+FORWARD_TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(13))
+FORWARD_FLOORS = (0.001, 0.03, 0.2, 0.5)
 # A pair that is all there is of a direction tells nothing about the noise there: at least so much of it is left over.
 LEAST_LEFT = 0.05
 
@@ -164,9 +164,9 @@ def _least_loss(ahead: Tensor) -> float:
     spread = ahead.amax(-1, keepdim=True) - ahead
     unit = float(spread[spread < torch.inf].mean()) or 1.0
     losses = []
-    for temperature in TEMPERATURES:
+    for temperature in FORWARD_TEMPERATURES:
         shares = (-torch.logsumexp(temperature / unit * ahead, -1)).exp()
-        losses += [float(-((1 - floor) * shares + floor / count).log().mean()) for floor in FLOORS]
+        losses += [float(-((1 - floor) * shares + floor / count).log().mean()) for floor in FORWARD_FLOORS]
     return min(losses)
 
 
