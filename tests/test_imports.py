@@ -20,7 +20,7 @@ def run(script: str) -> str:
 
 def test_the_tests_check_shapes_and_types() -> None:
     with pytest.raises(jaxtyping.TypeCheckError):
-        ahop.DotSimilarity()(torch.zeros(2, 3), torch.zeros(3))
+        ahop.DotSimilarity()(torch.zeros(2, 3), torch.zeros(2, 4))
 
 
 def test_users_pay_for_no_checks_of_shapes() -> None:

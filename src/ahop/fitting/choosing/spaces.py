@@ -86,7 +86,7 @@ def among_all_stored(choice: Choice, training: TrainingSet, patterns: Patterns, 
 def _left_out(
     choice: Choice, training: TrainingSet, some: Tensor, generator: torch.Generator
 ) -> Iterator[tuple[Similarity, Tensor]]:
-    """Lessons of all other pairs, and the places of those of `some` that are left out; each once."""
+    """Similarities of all other pairs, and the places of those of `some` that are left out; each once."""
     different, places = distinct(training.origins)
     number = min(LEFT_OUT, len(different))
     fold = (torch.randperm(len(different), generator=generator).to(places) % number)[places]
@@ -97,7 +97,7 @@ def _left_out(
 
 
 def _kept(similarity: Similarity, patterns: Patterns, copies: Tensor, scores: Tensor, origins: Tensor) -> Tensor:
-    """Number of origins that come first by the map alone, and among its candidates, (2,); none where there is no map."""
+    """Counts (2,) of origins that come first by the map alone, and among its candidates; none where there is no map."""
     maps = [each for each in _parts(similarity) if isinstance(each, ForwardSimilarity)]
     if not maps:
         return torch.zeros(2, dtype=torch.float64)
