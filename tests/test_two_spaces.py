@@ -16,6 +16,11 @@ import ahop
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.fitting.corruption.forward import ForwardChoice, choose_forward, fit_forward
 from ahop.memory.report import SpacesReport
+from ahop.scale.indexes.build import tune
+from ahop.scale.indexes.engines.exact import ExactEngine
+from ahop.scale.indexes.reranking import lifted
+from ahop.scale.indexes.row_index import Index
+from ahop.scale.liftings.lift import lift
 from tests.catalogue import moved_forward
 from tests.strategies import FEW
 
@@ -138,22 +143,27 @@ def test_a_memory_of_two_spaces_comes_back_from_a_file(tmp_path: Path) -> None:
     assert loaded.report == REPORT
 
 
-def test_an_index_answers_as_the_memory_does() -> None:
-    index = ahop.index(MEMORY)
-    assert index.lifting.size == COLUMNS + 1
-    found, expected = index.recall(COPIES[150:], k=3), MEMORY.recall(COPIES[150:], k=3)
+def index_of(memory: ahop.AssociativeMemory) -> Index:
+    lifting = lift(memory.similarity, memory.patterns)
+    assert lifting.size == COLUMNS + 1
+    return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), candidates=20)
+
+
+@pytest.mark.parametrize("most_bytes", [2**27, 0], ids=["patterns prepared", "nothing kept"])
+def test_an_index_answers_as_the_memory_does(most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = MEMORY.recall(COPIES[150:], k=3)
+    monkeypatch.setattr("ahop._core.prepared.MOST_BYTES", most_bytes)
+    index = index_of(MEMORY)
+    found = index.recall(COPIES[150:], k=3)
     assert torch.equal(found.indices, expected.indices)
     assert_close(found.posterior, expected.posterior, atol=1e-4, rtol=0)
     assert index.explain(COPIES[150]).answer == MEMORY.explain(COPIES[150]).answer
-    assert torch.equal(ahop.index(MEMORY, pairs=PAIRS).recall(COPIES[150:], k=3).indices, expected.indices)
+    assert torch.equal(ahop.index(MEMORY).recall(COPIES[150:], k=3).indices, expected.indices)
 
 
-def test_an_index_whose_patterns_are_not_kept_prepared_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = ahop.index(MEMORY).recall(COPIES[150:], k=3)
-    monkeypatch.setattr("ahop._core.prepared.MOST_BYTES", 0)
-    found = ahop.index(MEMORY).recall(COPIES[150:], k=3)
-    assert torch.equal(found.indices, expected.indices)
-    assert_close(found.posterior, expected.posterior, atol=1e-4, rtol=0)
+def test_an_engine_is_tuned_with_queries_of_the_other_space() -> None:
+    index = tune(MEMORY, pairs=PAIRS, kinds=["scan"])
+    assert torch.equal(index.recall(COPIES[150:]).indices, MEMORY.recall(COPIES[150:]).indices)
 
 
 def test_gaps_of_a_query_are_integrated_out_and_an_index_refuses_them() -> None:
@@ -162,7 +172,7 @@ def test_gaps_of_a_query_are_integrated_out_and_an_index_refuses_them() -> None:
     right = (MEMORY.recall(queries).indices[:, 0] == torch.arange(150, STORED)).double().mean()
     assert right > 0.8
     with pytest.raises(UnsupportedError, match="Recall without an index"):
-        ahop.index(MEMORY).recall(queries)
+        index_of(MEMORY).recall(queries)
 
 
 def test_an_explanation_adds_up_and_names_the_columns_of_the_patterns() -> None:

@@ -19,7 +19,7 @@ from ahop._core.rows import (
     read_rows,
 )
 from ahop._core.tensors import saturate
-from ahop._core.typing import Array, Entries, NotTensor, Origins, Patterns, PerPattern, Queries, RowsLike
+from ahop._core.typing import Array, Asked, Entries, NotTensor, Origins, Patterns, PerPattern, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 
@@ -39,7 +39,7 @@ def as_queries(
     name: str = "queries",
     columns: Sequence[str] | None = None,
     asked: int | None = None,
-) -> Queries:
+) -> Asked:
     """Check queries of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
 
     The columns of a frame are put into the order of `columns`, the names that the stored patterns have for them.
@@ -57,7 +57,7 @@ def as_queries(
     return saturate(tensor, like.dtype).to(like.device)
 
 
-def as_query(query: Any, like: Patterns, columns: Sequence[str] | None = None, asked: int | None = None) -> Queries:
+def as_query(query: Any, like: Patterns, columns: Sequence[str] | None = None, asked: int | None = None) -> Asked:
     """One query as a matrix (1, d): a row of its own, a matrix or frame of one row, or a row of a frame."""
     checked = as_queries(as_matrix_of_one(query), like, "query", columns, asked)
     check_single(len(checked))

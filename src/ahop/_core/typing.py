@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Patterns: TypeAlias = Float[Tensor, "*batch n d"]
-# `d` columns, or others where queries are of another space.
-Queries: TypeAlias = Float[Tensor, "*batch b q"]
+Queries: TypeAlias = Float[Tensor, "*batch b d"]
+# Queries that may have other columns than patterns.
+Asked: TypeAlias = Float[Tensor, "*batch b q"]
 Scores: TypeAlias = Float[Tensor, "*batch b n"]
 Weights: TypeAlias = Float[Tensor, "*batch b n"]
 PerDimension: TypeAlias = Float[Tensor, "*batch b n d"]

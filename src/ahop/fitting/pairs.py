@@ -93,7 +93,7 @@ def _checked(
 
 
 def _width_of(copies: RowsLike, memory: AssociativeMemory) -> int | None:
-    """How many columns the copies have, if these are others than those of the patterns; those with names are not."""
+    """Number of columns of the copies, if they are others than those of the patterns; those with names are not."""
     if memory.columns is not None and names_of(copies, "copies") is not None:
         return None
     width = as_matrix("copies", copies).shape[-1]

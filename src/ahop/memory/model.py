@@ -69,7 +69,7 @@ class Model(nn.Module):
 
     @property
     def asked(self) -> int | None:
-        """How many columns queries have, where these are others than those of patterns."""
+        """Number of columns of queries, where they are others than those of patterns."""
         return self.similarity.asked
 
     def check_same_columns(self, what: str) -> None:

@@ -105,7 +105,7 @@ class BaseRecaller(ABC, Generic[Filter]):
 
     @property
     def _query_width(self) -> int | None:
-        """How many columns queries have, where these are others than those of the patterns."""
+        """Number of columns of queries, where they are others than those of the patterns."""
         return None
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What another space makes of each stored pattern, with correlated noise."""
+"""Images of stored patterns in another space, with correlated noise."""
 
 from typing import final
 
@@ -10,7 +10,7 @@ from ahop._core.checks import check_count
 from ahop._core.missing import filled, holds_nan
 from ahop._core.prepared import derived, worth_preparing
 from ahop._core.tensors import distinct
-from ahop._core.typing import Patterns, Queries, Scores
+from ahop._core.typing import Asked, Patterns, Scores
 from ahop.similarities.base import Similarity, over_leading_axes
 from ahop.similarities.contributions import Contributions
 
@@ -51,13 +51,13 @@ class ForwardSimilarity(Similarity):
         return {"dimensions": self.dimensions, "asked": self.asked}
 
     @override
-    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+    def forward(self, patterns: Patterns, queries: Asked) -> Scores:
         if holds_nan(queries):
             return over_leading_axes(self._marginal, patterns, queries)
         stored = derived(patterns, self.with_bias, self)
         return self.images(queries) @ stored[..., :-1].mT + stored[..., -1].unsqueeze(-2)
 
-    def images(self, queries: Queries) -> Tensor:
+    def images(self, queries: Asked) -> Tensor:
         r"""$A^\top P (x - m)$, (b, d): where a query stands among the stored patterns about their center."""
         return (queries - self.mean.to(queries)) @ self.precision.to(queries) @ self.slopes.to(queries)
 
@@ -80,16 +80,17 @@ class ForwardSimilarity(Similarity):
             stored = self.with_bias(patterns[chosen])[places]
         return (stored[..., :-1] @ self.images(queries).unsqueeze(-1)).squeeze(-1) + stored[..., -1]
 
-    def drawn(self, patterns: Patterns, generator: Generator) -> Queries:
-        r"""Queries $m + A (\xi - c) + e$ with noise of precision $P$."""
+    def drawn(self, patterns: Patterns, generator: Generator) -> Asked:
+        r"""Asked $m + A (\xi - c) + e$ with noise of precision $P$."""
         about = self._about(patterns)
         factor = torch.linalg.cholesky(self.precision.double())
         noise = torch.randn(len(factor), len(about), generator=generator, dtype=torch.float64).to(factor)
         noise = torch.linalg.solve_triangular(factor.mT, noise, upper=True).mT
-        return self.mean.to(about) + about @ self.slopes.to(about).mT + noise.to(about)
+        queries: Asked = self.mean.to(about) + about @ self.slopes.to(about).mT + noise.to(about)
+        return queries
 
     @override
-    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+    def contributions(self, patterns: Patterns, queries: Asked) -> Contributions:
         """Evidence of each column of the patterns."""
         if holds_nan(queries):
             return super().contributions(patterns, queries)
@@ -100,7 +101,7 @@ class ForwardSimilarity(Similarity):
     def _about(self, patterns: Patterns) -> Tensor:
         return filled(patterns - self.center.to(patterns))
 
-    def _marginal(self, patterns: Patterns, queries: Queries) -> Scores:
+    def _marginal(self, patterns: Patterns, queries: Asked) -> Scores:
         """Query by query: the precision of what was observed, $P_{oo} - P_{om} P_{mm}^{-1} P_{mo}$."""
         expected = self._about(patterns) @ self.slopes.to(patterns).mT
         precision, scores = self.precision.to(queries), []

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ahop._core.checks import check_kind
 from ahop._core.tensors import lowest, saturate
-from ahop._core.typing import Indices, Patterns, Queries, Scores
+from ahop._core.typing import Asked, Indices, Patterns, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
@@ -54,11 +54,11 @@ class PooledSimilarity(Similarity):
         return {"members": self.parts(), "names": self.names}
 
     @override
-    def forward(self, patterns: Patterns, queries: Queries) -> Scores:
+    def forward(self, patterns: Patterns, queries: Asked) -> Scores:
         return self.combined(member(patterns, queries) for member in self.parts())
 
     @override
-    def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
+    def contributions(self, patterns: Patterns, queries: Asked) -> Contributions:
         """Contributions of all members. A member without evidence for a pair contributes a constant."""
         found = Contributions(patterns.new_zeros(len(queries), *patterns.shape), {})
         for place, (name, weight, member) in enumerate(zip(self.names, self.weights, self.parts(), strict=True)):
@@ -87,7 +87,7 @@ class PooledSimilarity(Similarity):
         return sum(member.worst_count or 1 for member in self.parts())
 
     @override
-    def worst_scores(self, patterns: Patterns, queries: Queries) -> Tensor:
+    def worst_scores(self, patterns: Patterns, queries: Asked) -> Tensor:
         """Worst scores of each member. A pool among them has nothing missing once its own members have theirs."""
         return torch.cat(
             [

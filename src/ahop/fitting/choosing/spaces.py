@@ -25,7 +25,7 @@ LEAST_MAPPED = 8
 # A map is the better the more pairs it has seen: probabilities are those of maps that have seen all but one in so many.
 LEFT_OUT = 20
 # Scores of pairs that are left out, of all stored patterns; and pairs, at most and at least.
-LEFT_OUT_SCORES, MOST_PAIRS, LEAST_PAIRS = 1 << 25, 1024, 32
+LEFT_OUT_SCORES, MOST_LEFT_OUT, LEAST_LEFT_OUT = 1 << 25, 1024, 32
 # What a map brings is ranked again.
 CANDIDATES_OF_MAP = 100
 # Standard errors by which copies must tell more of their origins than a guess.
@@ -50,7 +50,7 @@ def check_enough(training: TrainingSet, groups: Sequence[object] | None) -> None
 @torch.no_grad()
 def among_all_stored(choice: Choice, training: TrainingSet, patterns: Patterns, origins: Origins, seed: int) -> Choice:
     """The choice with the probabilities, and the verdict, of pairs that were left out, among all stored patterns."""
-    count = min(MOST_PAIRS, max(LEAST_PAIRS, LEFT_OUT_SCORES // len(patterns)), len(training))
+    count = min(MOST_LEFT_OUT, max(LEAST_LEFT_OUT, LEFT_OUT_SCORES // len(patterns)), len(training))
     generator = torch.Generator().manual_seed(seed)
     some = torch.randperm(len(training), generator=generator)[:count].sort().values.to(origins)
     scores, shares = patterns.new_empty(count, len(patterns)), torch.zeros(2, dtype=torch.float64)
@@ -86,7 +86,7 @@ def among_all_stored(choice: Choice, training: TrainingSet, patterns: Patterns, 
 def _left_out(
     choice: Choice, training: TrainingSet, some: Tensor, generator: torch.Generator
 ) -> Iterator[tuple[Similarity, Tensor]]:
-    """What all other pairs teach, and the places of those of `some` that are left out; each once."""
+    """Similarities of all other pairs, and the places of those of `some` that are left out; each once."""
     different, places = distinct(training.origins)
     number = min(LEFT_OUT, len(different))
     fold = (torch.randperm(len(different), generator=generator).to(places) % number)[places]
@@ -97,7 +97,7 @@ def _left_out(
 
 
 def _kept(similarity: Similarity, patterns: Patterns, copies: Tensor, scores: Tensor, origins: Tensor) -> Tensor:
-    """How many origins come first by the map alone, and among its candidates, (2,); none where there is no map."""
+    """Counts (2,) of origins that come first by the map alone, and among its candidates; none where there is no map."""
     maps = [each for each in _parts(similarity) if isinstance(each, ForwardSimilarity)]
     if not maps:
         return torch.zeros(2, dtype=torch.float64)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ahop._core.tensors import distinct
-from ahop._core.typing import Origins, Patterns, PerPattern, PerQuery, Queries
+from ahop._core.typing import Asked, Origins, Patterns, PerPattern, PerQuery
 from ahop.errors import InvalidValueError
 from ahop.similarities.forward import ForwardSimilarity
 
@@ -20,8 +20,8 @@ FIRST_PULL = 0.3
 # Folds of the pairs, those of each that judge, and stored patterns that they are told apart from.
 FORWARD_FOLDS, JUDGES, RIVALS = 4, 64, 1024
 # Loss is that of the best of these temperatures, in the mean lead of the best, and of these floors.
-TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(13))
-FLOORS = (0.001, 0.03, 0.2, 0.5)
+FORWARD_TEMPERATURES = tuple(2.0 ** (power / 2) for power in range(13))
+FORWARD_FLOORS = (0.001, 0.03, 0.2, 0.5)
 # A pair that is all there is of a direction tells nothing about the noise there: at least so much of it is left over.
 LEAST_LEFT = 0.05
 
@@ -41,7 +41,7 @@ class ForwardChoice:
     around_identity: bool = False
 
 
-def choose_forward(patterns: Patterns, origins: Origins, copies: Queries, weights: PerQuery) -> ForwardChoice:
+def choose_forward(patterns: Patterns, origins: Origins, copies: Asked, weights: PerQuery) -> ForwardChoice:
     """Settings of `fit_forward` under which held-out copies tell their origins from others best.
 
     Args:
@@ -57,7 +57,7 @@ def choose_forward(patterns: Patterns, origins: Origins, copies: Queries, weight
     return _best([replace(best, pull=pull) for pull in PULLS], trials)
 
 
-def fit_forward(originals: Patterns, copies: Queries, weights: PerPattern, chosen: ForwardChoice) -> ForwardSimilarity:
+def fit_forward(originals: Patterns, copies: Asked, weights: PerPattern, chosen: ForwardChoice) -> ForwardSimilarity:
     r"""$x = m + A (\xi - c) + e$, $e \sim N(0, S)$: $A$ by ridge, $S$ from residuals that were left out.
 
     A residual left out is $e / (1 - h)$ with the pair's leverage $h$. $S$ is drawn to $t I$ with the mean variance $t$.
@@ -72,7 +72,7 @@ def fit_forward(originals: Patterns, copies: Queries, weights: PerPattern, chose
 class _Ridge:
     """Pairs in the singular directions of their originals, so that each strength costs one product."""
 
-    def __init__(self, originals: Patterns, copies: Queries, weights: PerPattern, around_identity: bool) -> None:
+    def __init__(self, originals: Patterns, copies: Asked, weights: PerPattern, around_identity: bool) -> None:
         kept = weights > 0
         if int(kept.sum()) < 2:
             raise InvalidValueError("`pairs` must hold two at least, as 'forward' learns a map.")
@@ -129,7 +129,7 @@ class _Trial:
         return self.ridges[target].fitted(choice)(self.rivals, self.judges).double()
 
 
-def _folds(patterns: Patterns, origins: Origins, copies: Queries, weights: PerQuery) -> Iterator[_Trial]:
+def _folds(patterns: Patterns, origins: Origins, copies: Asked, weights: PerQuery) -> Iterator[_Trial]:
     """Copies of one origin stay together."""
     different, places = distinct(origins)
     if len(different) < 2 * FORWARD_FOLDS:
@@ -155,7 +155,7 @@ def _best(choices: Sequence[ForwardChoice], trials: Sequence[_Trial]) -> Forward
 
 
 def _lead(scores: Tensor, places: Tensor) -> Tensor:
-    """By how much each is ahead of the origin, (b, r)."""
+    """Lead of each over the origin, (b, r)."""
     return scores - scores.gather(-1, places.unsqueeze(-1))
 
 
@@ -164,9 +164,9 @@ def _least_loss(ahead: Tensor) -> float:
     spread = ahead.amax(-1, keepdim=True) - ahead
     unit = float(spread[spread < torch.inf].mean()) or 1.0
     losses = []
-    for temperature in TEMPERATURES:
+    for temperature in FORWARD_TEMPERATURES:
         shares = (-torch.logsumexp(temperature / unit * ahead, -1)).exp()
-        losses += [float(-((1 - floor) * shares + floor / count).log().mean()) for floor in FLOORS]
+        losses += [float(-((1 - floor) * shares + floor / count).log().mean()) for floor in FORWARD_FLOORS]
     return min(losses)
 
 

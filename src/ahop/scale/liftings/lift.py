@@ -11,7 +11,7 @@ from ahop._core.inputs import as_patterns, as_queries
 from ahop._core.missing import holds_nan, midpoints, quantiles
 from ahop._core.missingness import Missingness
 from ahop._core.tensors import all_finite, lowest
-from ahop._core.typing import Array, Patterns, Queries
+from ahop._core.typing import Array, Asked, Patterns
 from ahop.errors import UnsupportedError
 from ahop.memory.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.scale.liftings.base import Lifting, refuse_gaps
@@ -119,7 +119,7 @@ class LiftRequest:
     """
 
     patterns: Patterns
-    queries: Queries
+    queries: Asked
     tolerance: float
     gaps: bool
     most: int
@@ -208,7 +208,7 @@ def _(similarity: DecomposableSimilarity, request: LiftRequest) -> Lifting:
 
 
 def _lift_sum(
-    similarity: DecomposableSimilarity, patterns: Patterns, queries: Queries, tolerance: float, most: int
+    similarity: DecomposableSimilarity, patterns: Patterns, queries: Asked, tolerance: float, most: int
 ) -> Lifting:
     """The fewest terms on the coarsest grid whose measured error is within the tolerance."""
     exact = similarity(patterns[:MEASURED], queries)
@@ -262,7 +262,7 @@ def _(pool: PooledSimilarity, request: LiftRequest) -> Lifting:
 
 
 def _lift_nuisance(
-    similarity: Similarity, variant: NuisanceVariant, patterns: Patterns, queries: Queries, tolerance: float, most: int
+    similarity: Similarity, variant: NuisanceVariant, patterns: Patterns, queries: Asked, tolerance: float, most: int
 ) -> Lifting:
     """The fewest products of main directions whose measured error is within the tolerance."""
     terms, dimensions = 0, variant.dimensions
@@ -334,8 +334,8 @@ def _missingness(similarity: DecomposableSimilarity) -> Missingness | None:
     return None
 
 
-def _typical(similarity: Similarity, patterns: Patterns, generator: Generator) -> Queries:
-    """Queries as the similarity expects them, where it knows; else patterns with as much noise as they differ by."""
+def _typical(similarity: Similarity, patterns: Patterns, generator: Generator) -> Asked:
+    """Asked as the similarity expects them, where it knows; else patterns with as much noise as they differ by."""
     originals = patterns[torch.randint(len(patterns), (ASKED,), generator=generator)]
     if isinstance(similarity, DebiasedSimilarity):
         return _typical(similarity.base, patterns, generator) + similarity.bias.to(patterns)
@@ -367,7 +367,7 @@ def _spread(scores: Tensor) -> float:
     return float((scores - scores.mean(-1, keepdim=True)).double().square().mean().sqrt()) if scores.numel() else 0.0
 
 
-def _errors(lifting: Lifting, patterns: Patterns, queries: Queries, exact: Tensor) -> tuple[float, float]:
+def _errors(lifting: Lifting, patterns: Patterns, queries: Asked, exact: Tensor) -> tuple[float, float]:
     """Root mean square and largest error, once the mean of each query is off. Rounding of float32 is forgiven."""
     lifted = lifting.lift_queries(queries.double()) @ lifting.lift_patterns(patterns.double()).mT
     error = lifted - exact.double()
@@ -378,6 +378,6 @@ def _errors(lifting: Lifting, patterns: Patterns, queries: Queries, exact: Tenso
     return max(0.0, float(error.square().mean().sqrt()) - rounding), float(error.abs().max())
 
 
-def _measure(lifting: Lifting, similarity: Similarity, patterns: Patterns, queries: Queries) -> None:
+def _measure(lifting: Lifting, similarity: Similarity, patterns: Patterns, queries: Asked) -> None:
     exact = similarity(patterns.double(), queries.double())
     lifting.measured.copy_(torch.tensor(_errors(lifting, patterns, queries, exact), dtype=torch.float64))
