@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import ahop
-from ahop.fitting.corruption.gaps import fit_missingness
+from ahop.fitting.corruption.gaps import Gaps
 from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 
 PAIRS, DIMENSIONS = 300, 60
@@ -38,7 +38,7 @@ class Case:
         shares = (torch.arange(33) + 0.5) / 33
         variant.population.copy_(torch.nanquantile(self.originals, shares, dim=0).mT.nan_to_num(0))
         weights = (~self.wrong).double()
-        fit_missingness(variant.missingness, self.originals.double(), self.copies.double(), weights)
+        Gaps(self.originals.double(), self.copies.double()).fit(variant.missingness, weights)
         evidence = variant.evidence(self.originals, self.copies).double()
         own, others = evidence.diagonal().clone(), evidence.fill_diagonal_(-torch.inf)
         odds = 4.0 if bool(self.wrong.any()) else 999.0

@@ -23,9 +23,9 @@ from ahop.memory.recaller import BaseRecaller
 from ahop.memory.saving.archive import read_archive, write_archive
 from ahop.memory.saving.registry import FAILURES
 from ahop.memory.unknown import Evidence, UnknownDetector
+from ahop.operate.attaching.attach_report import AttachReport
 from ahop.operate.attaching.levels import Calibration, Levels, watched
 from ahop.operate.attaching.lists import Lists, Search, ask
-from ahop.operate.attaching.report import AttachReport
 
 # Bars of an explanation: of an answer against another, and of a list against no right answer.
 SCORE, HUBNESS = "score", "answered often"
