@@ -4,6 +4,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from ahop._core.addresses import Addresses
 from ahop.errors import MissingPackageError
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ _ROOMS = {
     "watching": "operate",
     "zoo": "paper",
 }
+Addresses({f"ahop.{name}": f"ahop.{room}.{name}" for name, room in _ROOMS.items()}).install()
 
 
 def __getattr__(name: str) -> object:
