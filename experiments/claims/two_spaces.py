@@ -164,7 +164,7 @@ EXPERIMENT = Experiment(
         "most 200; the network is of the first draw alone. *re-embedded*: everything by the model that asks, without "
         "any pair; 1 where a document asks for itself. *ece_pooled* is of the queries of all seeds together. "
         "*same_by_index*: first answers that are those of all scores, where an inner-product index of the stored rows, "
-        "as it was, brings 100 candidates. *verdict*: what the report says, and *verdict_right* how often the same rule "
-        "says so of the 500 queries; *refused*: the pairs were."
+        "as it was, brings 100 candidates. *verdict*: what the report says, and *verdict_right* how often the same "
+        "rule says so of the 500 queries; *refused*: the pairs were."
     ),
 )
