@@ -119,9 +119,9 @@ def test_permutations_keep_the_rate_of_false_alarms_however_dimensions_depend_on
     alarms, generator = 0, Generator().manual_seed(0)
     for _ in range(40):
         rows = torch.randn(80, 1, generator=generator) + 0.2 * torch.randn(80, 5, generator=generator)
-        values = rows.round(decimals=1)  # with ties
-        seen = Seen(values, torch.zeros_like(values), torch.rand(80, generator=generator))
-        then, now = seen.rows(torch.arange(50)), seen.rows(torch.arange(50, 80))
+        values = rows.round(decimals=1).numpy()  # with ties
+        seen = Seen(values, np.zeros_like(values), torch.rand(80, generator=generator).numpy())
+        then, now = seen.rows(slice(50)), seen.rows(slice(50, None))
         alarms += drift_between(then, now, list("abcde"), 0.2)[0].p <= 0.2
     assert 2 <= alarms <= 16  # eight expected
 

@@ -206,6 +206,26 @@ def test_a_plan_recalls_as_torch_does(first: int) -> None:
 
 
 @pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize("gaps", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("signs", [False, True])
+def test_values_beyond_all_that_was_seen_are_answered_by_the_plan(gaps: float, signs: bool) -> None:
+    """A sensor that has moved far: a match is worth more there than an exponential in single precision can say."""
+    draw = Draw(0)
+    variant = draw.mixture()
+    variant.signs = signs
+    stored = draw.rows(300).masked_fill(draw.uniform(300, draw.dimensions) < gaps, torch.nan)
+    stored[:40, 0] = 9.0
+    memory = AssociativeMemory(stored, EvidenceSimilarity(variant), log_prior=draw.normal(300))
+    queries = stored[:8] + 0.1
+    queries[:, 0] = torch.tensor([9.0, 8.5, 20.0, -9.0, 9.5, 60.0, torch.nan, 9.0])
+    found = memory.recall(queries, k=5)
+    plan = plan_of(memory)
+    assert plan is not None
+    assert plan.rank(queries.numpy(), 5, 1) is not None
+    assert_same(found, by_torch(memory, queries, 5))
+
+
+@pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize("first", range(0, MODELS, TOGETHER))
 def test_a_plan_recalls_among_some_rows_as_torch_does(first: int) -> None:
     for seed in range(first, first + TOGETHER):
