@@ -193,6 +193,13 @@ double log_sum(double a, double b) {
     return most == -INFINITY ? most : most + std::log1p(std::exp(std::min(a, b) - most));
 }
 
+// A dimension of a mixture where a match is worth more than an exponential in single precision can say: its rows are
+// added one by one.
+struct Sharp {
+    std::size_t column;
+    double low, high, slope, worth;  // places, and nats; both places are one where the bias has one sign
+};
+
 // The rows that may be answered: all, or those that are flagged.
 struct Allowed {
     const std::uint8_t* flags;
@@ -203,6 +210,7 @@ struct Allowed {
 
 // What one query says to one member: the numbers that `Member` points to.
 struct Asked {
+    std::vector<Sharp> sharp;
     std::vector<std::uint32_t> listed;
     std::vector<float> asked, slopes, worth, alone;
     Aligned<float> tables, presence;
@@ -332,14 +340,14 @@ class Plan {
     }
 
     // False if the numbers leave single precision: then nothing was answered. Where fewer than k rows may be answered,
-    // ids end in -1.
+    // ids end in -1. The odds, in logarithms, are those of an unknown origin.
     bool rank(const Rows& queries, const nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig>& ids,
               const nb::ndarray<float, nb::ndim<2>, nb::c_contig>& posterior,
-              const nb::ndarray<float, nb::ndim<1>, nb::c_contig>& unknown, std::size_t threads,
+              const nb::ndarray<double, nb::ndim<1>, nb::c_contig>& odds, std::size_t threads,
               const std::optional<Flags>& flags) const {
         std::size_t b = queries.shape(0), k = ids.shape(1);
         if (queries.shape(1) != d_ || ids.shape(0) != b || posterior.shape(0) != b || posterior.shape(1) != k ||
-            unknown.shape(0) != b || k > n_ || k == 0 || (flags && flags->shape(0) != n_))
+            odds.shape(0) != b || k > n_ || k == 0 || (flags && flags->shape(0) != n_))
             throw nb::value_error("queries and answers differ in shape");
         nb::gil_scoped_release release;
         Allowed allowed = flags ? allowed_by(flags->data()) : Allowed{nullptr, n_, possible_};
@@ -347,7 +355,7 @@ class Plan {
         for (std::size_t first = 0; first < b; first += together) {
             std::size_t count = std::min(together, b - first);
             if (!rank_some(queries.data() + first * d_, count, k, ids.data() + first * k, posterior.data() + first * k,
-                           unknown.data() + first, threads, allowed))
+                           odds.data() + first, threads, allowed))
                 return false;
         }
         return true;
@@ -572,7 +580,13 @@ class Plan {
             double marginal = log_sum(kept + bumps - std::log(static_cast<double>(quantiles * shifts)), outlier);
             double worth = kept - std::log(std) - outlier - std::log(static_cast<double>(shifts));
             double alone = outlier - marginal;
-            if (!(worth < LARGEST_WORTH)) return false;
+            if (!std::isfinite(worth)) return false;
+            if (!(worth < LARGEST_WORTH)) {
+                double other = learned.signs ? x + bias : x - bias;
+                found.sharp.push_back({i, (x - bias) / std, other / std, learned.gain[i] / std,
+                                       worth + (learned.signs ? 0 : -LOG_2)});
+                worth = 2 * LEAST_WORTH;  // the walk adds the rest
+            }
             if (worth <= LEAST_WORTH && alone == 0 && !part.silence) continue;
             largest = std::max(largest, worth);
             found.listed.push_back(i);
@@ -616,7 +630,7 @@ class Plan {
     };
 
     bool rank_some(const float* queries, std::size_t count, std::size_t k, std::int64_t* ids, float* posterior,
-                   float* unknown, std::size_t threads, const Allowed& allowed) const {
+                   double* odds, std::size_t threads, const Allowed& allowed) const {
         std::vector<Held> held(count);
         std::size_t told = 0, widest = 1;
         for (std::size_t query = 0; query < count; ++query) {
@@ -657,7 +671,7 @@ class Plan {
             if (held[query].waits) pool_late(pass, held[query], allowed);
             if (!held[query].seen.is_finite) return false;
             if (allowed.flags) leave_out(held[query], allowed);
-            answer(pass, held[query], k, ids + query * k, posterior + query * k, unknown + query, allowed);
+            answer(pass, held[query], k, ids + query * k, posterior + query * k, odds + query, allowed);
         }
         return true;
     }
@@ -673,10 +687,30 @@ class Plan {
                 pass.scatter(held.asked[part].member, first, last, n_, scratch + parts_.size() * rows, into);
             else
                 pass.walk(held.asked[part].member, first, last, into);
+            for (const Sharp& sharp : held.asked[part].sharp)
+                add_matches(storages_[parts_[part].storage], sharp, first * WIDTH, std::min(last * WIDTH, n_), into);
             scores.push_back(into);
         }
         if (held.waits) return {0, 0, true};
         return pooled(pass, held, scores, std::vector<float>(parts_.size(), LOWEST), first, last);
+    }
+
+    // Adds log(1 + exp(worth) * (the sum over both places of a normal bump)) to the rows [first, last) that have a value.
+    void add_matches(const Storage& stored, const Sharp& sharp, std::size_t first, std::size_t last, float* into) const {
+        auto add = [&](std::size_t row, float value) {
+            if (std::isnan(value)) return;
+            double low = sharp.low - sharp.slope * value, high = sharp.high - sharp.slope * value;
+            into[row] += static_cast<float>(log_sum(0, sharp.worth + log_sum(-0.5 * low * low, -0.5 * high * high)));
+        };
+        if (!lists_) {
+            for (std::size_t row = first; row < last; ++row) add(row, stored.values[at(stored.columns, row, sharp.column)]);
+            return;
+        }
+        const std::uint32_t* rows = lists_->rows.data();
+        const std::uint32_t* end = rows + lists_->starts[sharp.column + 1];
+        for (const std::uint32_t* next = std::lower_bound(rows + lists_->starts[sharp.column], end, first);
+             next < end && *next < last; ++next)
+            add(*next, stored.values[next - rows]);
     }
 
     Statistics pooled(const Passes& pass, const Held& held, const std::vector<const float*>& scores,
@@ -732,11 +766,11 @@ class Plan {
             held.largest[block] = *std::max_element(&held.total[block * WIDTH], &held.total[block * WIDTH] + WIDTH);
     }
 
-    void answer(const Passes& pass, Held& held, std::size_t k, std::int64_t* ids, float* posterior, float* unknown,
+    void answer(const Passes& pass, Held& held, std::size_t k, std::int64_t* ids, float* posterior, double* odds,
                 const Allowed& allowed) const {
         const float* plain = prior_.empty() ? held.total.data() : held.plain.data();
         double own = held.seen.known;
-        *unknown = detector_.empty() ? 0.0f : static_cast<float>(unknown_of(pass, held, plain, allowed));
+        *odds = detector_.empty() ? 0 : odds_of_unknown(pass, held, plain, allowed);
         double known = own;
         if (!prior_.empty() && own == 0) {  // a query that nothing is known of gets the prior
             for (std::size_t row = 0; row < n_; ++row) held.total[row] = allowed.has(row) ? prior_[row] : -INFINITY;
@@ -795,9 +829,9 @@ class Plan {
         return held.tops.data();
     }
 
-    // Probability that the query comes from no stored pattern, by the scores without the prior.
-    double unknown_of(const Passes& pass, Held& held, const float* plain, const Allowed& allowed) const {
-        if (allowed.possible == 0) return 1.0;
+    // Log odds that the query comes from no stored pattern, by the scores without the prior.
+    double odds_of_unknown(const Passes& pass, Held& held, const float* plain, const Allowed& allowed) const {
+        if (allowed.possible == 0) return INFINITY;
         std::vector<std::pair<float, std::size_t>> two = best_rows(plain, largest_of(held, plain), 2, allowed);
         std::size_t place = two[0].second;
         double best = two[0].first, rest = -INFINITY;
@@ -817,7 +851,7 @@ class Plan {
             feature = std::min(std::max(feature, -LARGEST_FEATURE), LARGEST_FEATURE);
             log_odds -= (feature - detector_[i]) / detector_[4 + i] * detector_[8 + i];
         }
-        return 1 / (1 + std::exp(-log_odds));
+        return log_odds;
     }
 
     std::optional<Rows> given_;
@@ -850,7 +884,7 @@ void define_plan(nb::module_& module) {
         .def("add_silence", &Plan::add_silence)
         .def("finish", &Plan::finish, "is_pool"_a, "beta"_a, "floor"_a, "prior"_a.none(), "detector"_a.none(), "odds"_a)
         .def("rank", &Plan::rank, "queries"_a.noconvert(), "ids"_a.noconvert(), "posterior"_a.noconvert(),
-             "unknown"_a.noconvert(), "threads"_a, "allowed"_a.none() = nb::none())
+             "odds"_a.noconvert(), "threads"_a, "allowed"_a.none() = nb::none())
         .def_prop_ro("bytes", &Plan::bytes);
 }
 

@@ -133,20 +133,26 @@ def test_without_the_extra_one_line_says_what_to_install() -> None:
     assert 'pip install "ahop[cli]"' in done.stderr
 
 
-def test_recall_does_without_torch_and_others_say_what_to_install(folder: Path) -> None:
+def test_who_has_a_memory_needs_no_torch_and_others_say_what_to_install(folder: Path) -> None:
     shut_off = "import sys; sys.modules['torch'] = sys.modules['jaxtyping'] = None; from ahop.cli import main; main()"
-    for flags in ([], ["--precision", "0.9", "--held-out", "held_out.csv"]):
-        asked = ["recall", "rooms.ahop", "scans.csv", "--quiet", *flags]
+    for asked in (
+        ["recall", "rooms.ahop", "scans.csv", "--quiet"],
+        ["recall", "rooms.ahop", "scans.csv", "--quiet", "--precision", "0.9", "--held-out", "held_out.csv"],
+        ["explain", "rooms.ahop", "scans.csv", "--quiet", "--row", "1"],
+        ["explain", "rooms.ahop", "scans.csv", "--quiet", "--against", "unknown"],
+        ["watch", "rooms.ahop", "scans.csv", "--quiet", "--windows", "2"],
+        ["inspect", "rooms.ahop"],
+    ):
         done = subprocess.run([sys.executable, "-c", shut_off, *asked], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stdout == run(f"ahop {' '.join(asked)}").stdout
     for asked in (
         ["fit", "rooms.csv", "--queries", "scans.csv", "-o", "other.ahop"],
-        ["explain", "rooms.ahop", "scans.csv"],
+        ["link", "rooms.ahop", "scans.csv"],
     ):
         done = subprocess.run([sys.executable, "-c", shut_off, *asked], capture_output=True, text=True, check=False)
         assert done.returncode == MISSING
-        assert "`pip install torch`" in done.stderr
+        assert "`pip install 'ahop[fit]'`" in done.stderr
 
 
 def test_the_module_is_the_command() -> None:

@@ -45,6 +45,58 @@ def test_importing_the_package_does_not_wait_for_torch() -> None:
     assert run("import ahop, sys; print(ahop.__version__.count('.'), 'torch' in sys.modules)") == "2 False"
 
 
+SHUT_OFF = "import sys; sys.modules.update(dict.fromkeys(('torch', 'jaxtyping', 'tqdm', 'typing_extensions')))\n"
+WITHOUT_TORCH = {
+    "FitReport",
+    "Recall",
+    "Runtime",
+    "datasets",
+    "errors",
+    "open_memory",
+    "policy",
+    "posteriors",
+    "report",
+    "watch",
+    "watching",
+}
+
+
+def test_every_name_does_without_torch_or_says_what_to_install() -> None:
+    found = run(
+        SHUT_OFF
+        + """
+import ahop
+from ahop.errors import MissingPackageError
+del sys.modules["typing_extensions"]  # others need it: httpx2, fastapi
+for name in ahop.__all__:
+    try:
+        getattr(ahop, name)
+        print(name, "works")
+    except MissingPackageError as error:
+        print(name, error)
+"""
+    )
+    told = dict(line.split(" ", 1) for line in found.splitlines())
+    assert told.keys() == set(ahop.__all__)
+    assert {name for name, words in told.items() if words == "works"} == WITHOUT_TORCH | {"client"}
+    assert all(
+        words.endswith("eeds PyTorch: `pip install 'ahop[fit]'`.") for name, words in told.items() if words != "works"
+    )
+
+
+def test_rooms_that_need_torch_say_so() -> None:
+    for room in ("similarities", "separations", "variants", "nn", "fitting", "plots", "estimators", "scale.indexes"):
+        told = run(f"{SHUT_OFF}\ntry:\n    import ahop.{room}\nexcept ImportError as error:\n    print(error)")
+        assert told == "This needs PyTorch: `pip install 'ahop[fit]'`.", room
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_importing_the_package_takes_a_moment() -> None:
+    script = "import time; started = time.perf_counter(); import ahop; print(time.perf_counter() - started)"
+    assert min(float(run(script)) for _ in range(5)) < 0.15
+
+
 def test_the_client_does_not_import_torch() -> None:
     assert run("import ahop.client, ahop.client.mcp, sys; print({'torch', 'jaxtyping'} & set(sys.modules))") == "set()"
 

@@ -426,6 +426,20 @@ def test_engines_are_tried_on_a_part_and_built_on_all(
     assert len(index(memory, pairs, candidates=10).curve) > 0
 
 
+def test_engines_are_tuned_where_rows_are_many(
+    memory: ahop.AssociativeMemory, pairs: ahop.Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ahop.scale.indexes.build.TUNED_COUNT", 1000)
+    built = index(memory, pairs, candidates=10)
+    assert built.curve
+    right = built.recall(pairs.queries).indices[:, 0] == memory.recall(pairs.queries).indices[:, 0]
+    assert float(right.double().mean()) > 0.95
+    plain = ahop.AssociativeMemory(memory.patterns, ahop.EuclideanSimilarity())  # draws no queries
+    assert index(plain, candidates=10).curve == ()
+    footprints = ahop.AssociativeMemory(memory.patterns, ahop.AdaptiveSimilarity(16))  # nothing can be lifted
+    assert index(footprints, pairs, candidates=10).kind == "exhaustive"
+
+
 @pytest.mark.parametrize("kind", ["exact", "scan", "hnsw"])
 def test_what_is_saved_is_loaded(kind: str, memory: ahop.AssociativeMemory, pairs: ahop.Pairs, tmp_path: Path) -> None:
     built = by_engine(memory) if kind == "exact" else tune(memory, pairs, kinds=[kind], target=0.1)  # type: ignore[list-item]

@@ -23,8 +23,8 @@ from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.groups import alignment_helps, numbered
 from ahop.fitting.choosing.selection import folds_of
-from ahop.fitting.corruption.additive import fit_additive
-from ahop.fitting.corruption.gaps import fit_missingness
+from ahop.fitting.corruption.additive import count_pairs
+from ahop.fitting.corruption.gaps import Gaps
 from ahop.fitting.corruption.mixture import FORMS, Form, MixtureFit, fit_mixture
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.fit import SIMILARITIES
@@ -314,7 +314,7 @@ def by_dimension(values: Tensor) -> Tensor:
 def missingness_of(patterns: Tensor, pairs: ahop.Pairs) -> Missingness:
     missingness = Missingness(patterns.shape[1])
     originals, copies = patterns[pairs.origins].double(), pairs.queries.double()
-    fit_missingness(missingness, originals, copies, torch.ones(len(pairs), dtype=torch.float64))
+    Gaps(originals, copies, levels=missingness.levels).fit(missingness, torch.ones(len(pairs), dtype=torch.float64))
     return missingness
 
 
@@ -373,7 +373,7 @@ def test_listening_to_gaps_finds_more_than_ignoring_them(similarity: str) -> Non
 def test_a_table_retrieves_nearly_as_well_as_the_likelihood(rank: int) -> None:
     truth, patterns = ahop.MixedVariant(0.4, 0.2, 0.3), uniform(200, 20)
     pairs, test = truth.sample(patterns, 512), truth.sample(patterns, 1000, seed=1)
-    table = fit_additive(patterns[pairs.origins], pairs.queries, rank=rank)
+    table = count_pairs(patterns[pairs.origins], pairs.queries).similarity(rank)
     assert table.rank == rank
     ceiling = share_first(ahop.likelihood.LikelihoodSimilarity(truth), patterns, test)
     assert share_first(table, patterns, test) > ceiling - 0.05
@@ -387,7 +387,7 @@ def test_a_table_is_the_evidence_of_a_known_mixture() -> None:
     grid = torch.linspace(-1.5, 1.5, 7)[:, None].expand(-1, DIMENSIONS).contiguous()
     truth.variant.population.copy_(torch.quantile(truth.patterns, (torch.arange(33) + 0.5) / 33, dim=0).mT)
     pairs = truth.variant.sample(truth.patterns, 2000)
-    table = fit_additive(truth.patterns[pairs.origins], pairs.queries)
+    table = count_pairs(truth.patterns[pairs.origins], pairs.queries).similarity(1)
     expected = truth.variant.evidence_per_dimension(grid, grid).mean(-1)
     found = table.per_dimension(grid, grid).mean(-1).detach()
     assert_close(found, expected, rtol=0, atol=0.5)
@@ -396,7 +396,7 @@ def test_a_table_is_the_evidence_of_a_known_mixture() -> None:
 
 def test_copies_that_have_nothing_to_do_with_their_origins_give_a_table_that_says_nothing() -> None:
     originals, copies = normal(400, 10), normal(400, 10, seed=1)
-    table = fit_additive(originals, copies)
+    table = count_pairs(originals, copies).similarity(1)
     assert float(table.per_dimension(originals[:20], copies[:20]).detach().abs().max()) < 0.3
 
 
@@ -405,7 +405,7 @@ def test_a_table_knows_a_form_that_no_mixture_has() -> None:
     patterns = normal(200, 12)
     pairs = ahop.NoisyVariant(0.04).sample(patterns.square(), 512)
     test = ahop.NoisyVariant(0.04).sample(patterns.square(), 500, seed=1)
-    table = fit_additive(patterns[pairs.origins], pairs.queries)
+    table = count_pairs(patterns[pairs.origins], pairs.queries).similarity(1)
     mixture = ahop.likelihood.EvidenceSimilarity(fit_mixture(patterns[pairs.origins], pairs.queries).variant)
     assert share_first(table, patterns, test) > 0.9
     assert share_first(table, patterns, test) > share_first(mixture, patterns, test) + 0.1
@@ -416,7 +416,7 @@ def test_further_tables_say_how_dimensions_differ() -> None:
     patterns, turned = normal(200, 12), torch.ones(12).index_fill(0, torch.arange(6), -1.0)
     pairs = ahop.NoisyVariant(0.25).sample(patterns * turned, 512)
     test = ahop.NoisyVariant(0.25).sample(patterns * turned, 500, seed=1)
-    shared, own = (fit_additive(patterns[pairs.origins], pairs.queries, rank=rank) for rank in (1, 4))
+    shared, own = (count_pairs(patterns[pairs.origins], pairs.queries).similarity(rank) for rank in (1, 4))
     assert share_first(own, patterns, test) > share_first(shared, patterns, test) + 0.2
     assert share_first(own, patterns, test) > 0.9
 
@@ -424,8 +424,8 @@ def test_further_tables_say_how_dimensions_differ() -> None:
 def test_a_table_does_not_care_for_units() -> None:
     patterns, units = normal(100, 8), torch.logspace(-4, 4, 8)
     pairs, test = (ahop.NoisyVariant(0.25).sample(patterns, count, seed=count) for count in (300, 500))
-    plain = share_first(fit_additive(patterns[pairs.origins], pairs.queries), patterns, test)
-    scaled = fit_additive(patterns[pairs.origins] * units, pairs.queries * units)
+    plain = share_first(count_pairs(patterns[pairs.origins], pairs.queries).similarity(1), patterns, test)
+    scaled = count_pairs(patterns[pairs.origins] * units, pairs.queries * units).similarity(1)
     found = share_first(scaled, patterns * units, ahop.Pairs(test.origins, test.queries * units))
     assert found > plain - 0.05
 
@@ -434,7 +434,7 @@ def test_a_fitted_table_may_be_fitted_further_by_newton() -> None:
     """Its coefficients are those of all that it says, gaps as well: the solver ends no higher than it began."""
     patterns = normal(60, 6)
     pairs = gapped(patterns, 200, by_value)
-    memory = ahop.AssociativeMemory(patterns, fit_additive(patterns[pairs.origins], pairs.queries))
+    memory = ahop.AssociativeMemory(patterns, count_pairs(patterns[pairs.origins], pairs.queries).similarity(1))
     fitted = ahop.fit(memory, pairs=pairs, progress=False)
     report = fitted.report
     assert isinstance(report, ahop.report.SolverReport)
@@ -552,7 +552,7 @@ def test_a_mixture_of_every_form_is_sound_in_every_corner(name: str) -> None:
 @every_corner
 def test_a_table_is_sound_in_every_corner(name: str) -> None:
     case = CORNERS[name]()
-    assert_sound(fit_additive(case.originals, case.copies, rank=3), case)
+    assert_sound(count_pairs(case.originals, case.copies).similarity(3), case)
 
 
 @pytest.mark.parametrize("name", ["three pairs", "one dimension", "exact copies", "no copy observed", "whole numbers"])
@@ -562,7 +562,7 @@ def test_weights_may_be_zero_in_a_corner(name: str, weights: str) -> None:
     given = (torch.arange(len(case.copies)) % 2).float() * (weights == "some")
     for form in FORMS:
         assert_mixture_sound(case, form, given)
-    assert_sound(fit_additive(case.originals, case.copies, given, rank=3), case)
+    assert_sound(count_pairs(case.originals, case.copies, given).similarity(3), case)
 
 
 @settings(max_examples=FEW)
@@ -592,7 +592,7 @@ def test_few_pairs_of_any_kind_give_a_sound_fit(
     weights = torch.ones(count) if chance() < 0.5 else chance(count).round(decimals=1)
     case = Corner(patterns, origins, copies)
     assert_mixture_sound(case, form, weights)
-    assert_sound(fit_additive(case.originals, copies, weights, rank=2), case)
+    assert_sound(count_pairs(case.originals, copies, weights).similarity(2), case)
 
 
 def assert_answers(memory: ahop.AssociativeMemory, case: Corner) -> None:

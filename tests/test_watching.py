@@ -75,6 +75,18 @@ def test_the_interval_holds_the_true_accuracy() -> None:
     assert accuracy_of(report).low < narrow.low < narrow.high < accuracy_of(report).high
 
 
+@pytest.mark.parametrize("pairs", [30, 300])
+def test_few_pairs_do_not_tell_strangers_from_damage(pairs: int) -> None:
+    few = ahop.fit(memory().patterns, pairs=fresh(pairs, 3), similarity="mixture", progress=False)
+    queries = torch.cat([fresh(300, 5).queries, strangers(300)])
+    report, answer = ahop.watch(few, queries), few.recall(queries)
+    assert report.unknown is not None
+    assert report.unknown.low > 0.1
+    said = float(answer.posterior.mean())
+    assert (accuracy_of(report).high >= said) == (pairs < 100)
+    assert accuracy_of(report).value < said
+
+
 def test_probabilities_that_no_label_has_checked_are_no_accuracy() -> None:
     plain = ahop.AssociativeMemory(memory().patterns, ahop.EuclideanSimilarity())
     queries = fresh(50, 5).queries
@@ -119,9 +131,9 @@ def test_permutations_keep_the_rate_of_false_alarms_however_dimensions_depend_on
     alarms, generator = 0, Generator().manual_seed(0)
     for _ in range(40):
         rows = torch.randn(80, 1, generator=generator) + 0.2 * torch.randn(80, 5, generator=generator)
-        values = rows.round(decimals=1)  # with ties
-        seen = Seen(values, torch.zeros_like(values), torch.rand(80, generator=generator))
-        then, now = seen.rows(torch.arange(50)), seen.rows(torch.arange(50, 80))
+        values = rows.round(decimals=1).numpy()  # with ties
+        seen = Seen(values, np.zeros_like(values), torch.rand(80, generator=generator).numpy())
+        then, now = seen.rows(slice(50)), seen.rows(slice(50, None))
         alarms += drift_between(then, now, list("abcde"), 0.2)[0].p <= 0.2
     assert 2 <= alarms <= 16  # eight expected
 

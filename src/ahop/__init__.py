@@ -1,13 +1,14 @@
 """ahop: associative memory that learns how queries get corrupted."""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from ahop._core.addresses import Addresses
+from ahop._core.optional import is_of_fit
 from ahop.errors import MissingPackageError
 
 if TYPE_CHECKING:
+    __version__: str
     from ahop import (
         client,
         datasets,
@@ -55,11 +56,6 @@ if TYPE_CHECKING:
     from ahop.variants.base import Pairs
     from ahop.variants.mixed import MixedVariant
     from ahop.variants.noisy import NoisyVariant
-
-try:
-    __version__ = version("ahop")
-except PackageNotFoundError:  # a checkout that was never installed
-    __version__ = "0.0.0"
 
 __all__ = [
     "AdaptiveSimilarity",
@@ -178,6 +174,8 @@ Addresses({f"ahop.{name}": f"ahop.{room}.{name}" for name, room in _ROOMS.items(
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return globals().setdefault(name, _version())
     try:
         if name in _LATER:
             found = getattr(import_module(_LATER[name]), name)
@@ -186,12 +184,19 @@ def __getattr__(name: str) -> object:
         if name in __all__:
             return import_module(f"ahop.{_ROOMS[name]}.{name}" if name in _ROOMS else f"ahop.{name}")
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if not is_of_fit(error):
             raise
-        raise MissingPackageError(
-            f"`ahop.{name}` needs PyTorch, which is not installed. `pip install torch`."
-        ) from error
+        raise MissingPackageError(f"`ahop.{name}` needs PyTorch: `pip install 'ahop[fit]'`.") from error
     raise AttributeError(f"module 'ahop' has no attribute {name!r}")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # half of the time that all else here takes
+
+    try:
+        return version("ahop")
+    except PackageNotFoundError:  # a checkout that was never installed
+        return "0.0.0"
 
 
 def __dir__() -> list[str]:

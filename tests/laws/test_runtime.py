@@ -15,6 +15,7 @@ from torch import Tensor
 import ahop
 from ahop._core.kernels import native
 from ahop.errors import FileFormatError, InvalidTypeError, ShapeError, UnsupportedError
+from ahop.memory.explanation import Bar, Explanation
 from ahop.memory.saving import archive
 from ahop.memory.saving.archive import read_archive, write_archive
 from ahop.similarities.euclidean import EuclideanSimilarity
@@ -50,7 +51,54 @@ def test_it_answers_to_the_bit_as_the_memory_does(tmp_path: Path) -> None:
         assert (found.unknown is None) == (wanted.unknown is None)
         if wanted.unknown is not None:
             np.testing.assert_array_equal(found.unknown, wanted.unknown)
-    assert opened > 200
+    assert opened > 0.8 * MODELS
+
+
+def test_it_explains_as_the_memory_does(tmp_path: Path) -> None:
+    """Bars, words and odds; the memory works them out by torch, in single precision."""
+    compared = 0
+    for seed in range(0, MODELS, 3):
+        draw = Draw(seed)
+        memory, queries = draw.memory(), draw.queries()
+        memory.recall(queries)
+        plan = plan_of(memory)
+        if plan is None:
+            continue
+        memory.save(tmp_path / "memory.ahop")
+        opened = ahop.open_memory(tmp_path / "memory.ahop", threads=1)
+        rivals: list[object] = [None, draw.whole(0, len(memory))]
+        for query in queries[:3].numpy():
+            if plan.rank(query[None], 1, 1) is None:
+                with pytest.raises(UnsupportedError, match="single precision"):
+                    opened.explain(query)
+                continue
+            for against in [*rivals, "unknown"] if memory.detector is not None else rivals:
+                try:
+                    wanted = memory.explain(query, against=against)
+                except UnsupportedError:
+                    with pytest.raises(UnsupportedError):
+                        opened.explain(query, against=against)
+                    continue
+                found = opened.explain(query, against=against)
+                if (found.answer, found.rival) != (wanted.answer, wanted.rival):
+                    best = memory.recall(query[None], k=3).posterior[0]  # of equals any is the first
+                    assert np.isclose(best[:-1], best[1:], rtol=1e-4).any()
+                    continue
+                compared += 1
+                assert_alike(found, wanted)
+    assert compared > 300
+
+
+def assert_alike(found: Explanation, wanted: Explanation) -> None:
+    ours, theirs = ({bar.name: bar for bar in each.bars} for each in (found, wanted))
+    size = max([1.0, *(abs(bar.log_odds) for bar in wanted.bars if np.isfinite(bar.log_odds))])
+    assert found.posterior == pytest.approx(wanted.posterior, abs=1e-5)
+    assert found.log_odds == pytest.approx(wanted.log_odds, abs=1e-5 * size, rel=1e-5)
+    for name in ours.keys() | theirs.keys():
+        one, other = (each.get(name, Bar(name, 0.0, "")) for each in (ours, theirs))
+        assert one.log_odds == pytest.approx(other.log_odds, abs=2e-5 * size), name
+        if name in ours and name in theirs and abs(one.log_odds) > 1e-4 * size:
+            assert (one.word, str(one.seen), str(one.answer)) == (other.word, str(other.seen), str(other.answer))
 
 
 def pairs(count: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -92,12 +140,44 @@ def test_groups_labels_columns_and_checks_are_those_of_the_memory(tmp_path: Path
     assert opened.recall(np.empty((0, 5)), k=2).indices.shape == (0, 2)
     with pytest.raises(ShapeError):
         opened.recall([[1.0, 2.0]])
-    with pytest.raises(UnsupportedError, match=r"`where`.*ahop\.load"):
-        opened.recall(copies.numpy(), where=[1])
+    flags = np.arange(60) % 3 == 0
+    for where in (flags, flags.nonzero()[0], [4]):
+        some, wanted = (each.recall(asked, k=2, where=where) for each in (opened, memory))
+        np.testing.assert_array_equal(some.indices, wanted.indices)
+        np.testing.assert_array_equal(some.posterior, wanted.posterior)
+        np.testing.assert_array_equal(some.patterns, wanted.patterns)
+    with pytest.raises(ShapeError, match="`where`"):
+        opened.recall(asked, where=[True, False])
     with pytest.raises(UnsupportedError, match=r"`same`.*ahop\.load"):
         opened.recall(copies.numpy(), same=[0] * 300)
     with pytest.raises(InvalidTypeError):
         opened.recall([["a"] * 5])
+
+
+def test_it_is_watched_as_the_memory_is(tmp_path: Path) -> None:
+    stored, origins, copies = pairs(400)
+    memory = ahop.fit(
+        stored, pairs=(origins, copies), groups=["this", "that"] * 200, similarity="mixture", progress=False
+    )
+    memory.save(tmp_path / "memory.ahop")
+    opened, later = ahop.open_memory(tmp_path / "memory.ahop"), copies[:200].clone()
+    later[:, 2] += 0.5
+    for queries in (later, later.numpy(), later.tolist()):
+        report = ahop.watch(opened, queries, windows=2, reference=copies)
+        assert report == ahop.watch(memory, queries, windows=2, reference=copies)
+        assert report.alarm
+        assert report.accuracy is not None
+    devices = ["this", "that"] * 100
+    ours, theirs = (ahop.watch(each, later, groups=devices) for each in (opened, memory))
+    assert (ours.reference, ours.groups.keys()) == (theirs.reference, theirs.groups.keys())
+    for one, other in zip(ours.rows(), theirs.rows(), strict=True):
+        assert one["name"] == other["name"]
+        assert one["size"] == pytest.approx(other["size"], rel=1e-4)  # a memory answers groups by torch
+    assert ahop.watch(opened, later, reference=later).alarm is False
+    ahop.AssociativeMemory(stored, EuclideanSimilarity()).save(tmp_path / "bare.ahop")
+    bare = ahop.open_memory(tmp_path / "bare.ahop")
+    assert (bare.report, bare.reference, bare.detector) == (None, None, None)
+    assert ahop.watch(bare, later).drift == ()
 
 
 def test_torch_is_not_imported(tmp_path: Path) -> None:
@@ -110,6 +190,9 @@ def test_torch_is_not_imported(tmp_path: Path) -> None:
         import ahop
         memory = ahop.open_memory(sys.argv[1])
         answer = memory.recall(memory.patterns + 0.01, k=2)
+        assert memory.explain(memory.patterns[3]).answer == 3
+        assert memory.explain(memory.patterns[3], against="unknown").bars
+        assert ahop.watch(memory, memory.patterns).queries == len(memory)
         print(int((answer.indices[:, 0] == range(len(memory))).sum()), answer.is_checked)
     """
     ran = subprocess.run(

@@ -3,16 +3,13 @@
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import final
 
-from typing_extensions import override
-
 
 @final
-class Addresses(MetaPathFinder, Loader):
+class Addresses:
     """Import of one module by two addresses: there is one module, by its own name.
 
     Args:
@@ -28,19 +25,18 @@ class Addresses(MetaPathFinder, Loader):
         if not any(isinstance(each, Addresses) and each.places == self.places for each in sys.meta_path):
             sys.meta_path.append(self)
 
-    @override
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in self.places else None
+        if fullname not in self.places:
+            return None
+        return ModuleSpec(fullname, self)  # type: ignore[arg-type] # its base class would take long to import
 
-    @override
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(self.places[spec.name])
         self._specs[spec.name] = module.__spec__
         return module
 
-    @override
     def exec_module(self, module: ModuleType) -> None:
         """Give the module, which was run before, its own specification back."""
         address = next(each for each, place in self.places.items() if place == module.__name__)

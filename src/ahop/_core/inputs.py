@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ahop._core.arrays import to_numpy
 from ahop._core.rows import (
     as_matrix_of_one,
     as_real,
@@ -17,6 +18,8 @@ from ahop._core.rows import (
     check_single,
     check_width,
     read_rows,
+    row_flags,
+    row_numbers,
 )
 from ahop._core.tensors import saturate
 from ahop._core.typing import Array, Asked, Entries, NotTensor, Origins, Patterns, PerPattern, RowsLike
@@ -75,20 +78,7 @@ def as_origins(origins: Entries, count: int, patterns: int) -> Origins:
 def as_rows(name: str, rows: Entries, patterns: int) -> Tensor:
     """Row numbers of stored patterns, whole numbers in range."""
     tensor = _as_tensor(name, rows)
-    if not tensor.numel():
-        return tensor.long()
-    if tensor.dtype.is_floating_point or tensor.dtype == torch.bool:
-        raise InvalidTypeError(
-            f"`{name}` must be whole numbers, the rows of the stored patterns; got dtype {tensor.dtype}. "
-            "To look rows up, take the `nonzero` of a mask: of labels that agree, or of what is to go."
-        )
-    tensor = tensor.long()
-    if int(tensor.min()) < 0 or int(tensor.max()) >= patterns:
-        raise InvalidValueError(
-            f"`{name}` must lie in 0..{patterns - 1}, as {patterns} patterns are stored; "
-            f"got {int(tensor.min())}..{int(tensor.max())}."
-        )
-    return tensor
+    return torch.from_numpy(row_numbers(name, to_numpy(tensor), patterns)).to(tensor.device)
 
 
 def flags_of(name: str, rows: Entries, patterns: int) -> Tensor:
@@ -97,12 +87,7 @@ def flags_of(name: str, rows: Entries, patterns: int) -> Tensor:
         raise InvalidTypeError(
             f"`{name}` must be rows, as flags or numbers: there are no columns. Give an index or a store `metadata`."
         )
-    flags = _as_tensor(name, rows).cpu()
-    if flags.dtype == torch.bool:
-        if tuple(flags.shape) != (patterns,):
-            raise ShapeError(f"`{name}` must have shape ({patterns},), a flag for each row; got {tuple(flags.shape)}.")
-        return flags
-    return torch.zeros(patterns, dtype=torch.bool).index_fill_(0, as_rows(name, flags, patterns).flatten(), True)
+    return torch.from_numpy(row_flags(name, to_numpy(_as_tensor(name, rows)), patterns))
 
 
 def as_log_prior(log_prior: Array, like: Patterns) -> PerPattern:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahop._core.arrays import is_tensor
+from ahop._core.words import did_you_mean
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 Label: TypeAlias = str | int
@@ -68,6 +69,29 @@ def in_lines(text: bytes, count: int) -> NDArray[np.object_]:
     if not all(is_label(label) for label in found):
         raise InvalidValueError("labels must be words or whole numbers.")
     return frozen(found, count)
+
+
+def rows_by_label(labels: NDArray[np.object_], wanted: Iterable[Any], name: str = "origins") -> list[int]:
+    """The rows of the stored patterns that have these labels."""
+    row_of: dict[Label, int] = {}
+    for row, label in enumerate(labels.tolist()):
+        if row_of.setdefault(label, row) != row:
+            raise InvalidValueError(
+                f"`{name}` cannot be looked up: the label {label!r} is that of row {row_of[label]} and of row {row}. "
+                f"Make labels unique (`ahop.transforms.pool_visits` makes one pattern of several rows), or give "
+                f"row numbers: `pairs=ahop.Pairs(rows, copies)`."
+            )
+    sought = [as_label(each) for each in entries(name, wanted)]
+    for label in sought:
+        if label not in row_of:
+            near = did_you_mean(str(label), map(str, row_of))
+            of_pairs = "For row numbers pass `pairs=ahop.Pairs(rows, copies)`, for no labels a frame with "
+            hint = f" {of_pairs}`reset_index(drop=True)`." if name == "origins" else ""
+            raise InvalidValueError(
+                f"`{name}` must be labels of the stored patterns, such as {labels[0]!r}; {label!r} is none of them."
+                f"{near}{hint}"
+            )
+    return [row_of[label] for label in sought]
 
 
 def right_ids(given: Any) -> frozenset[Label]:

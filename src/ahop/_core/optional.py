@@ -7,6 +7,14 @@ from types import ModuleType
 
 from ahop.errors import MissingPackageError
 
+# Packages of the extra `fit`: some rooms import another of them before torch.
+OF_FIT = ("torch", "jaxtyping", "tqdm", "typing_extensions")
+
+
+def is_of_fit(error: ModuleNotFoundError) -> bool:
+    """True if the extra `fit` is what is missing."""
+    return (error.name or "").partition(".")[0] in OF_FIT
+
 
 def is_installed(name: str) -> bool:
     """True if a package can be imported, as far as can be said without importing it."""

@@ -120,6 +120,34 @@ def check_width(name: str, shape: Sequence[int], wanted: int, like: str = "the s
         raise ShapeError(f"`{name}` must have shape (b, {wanted}), as {like} d={wanted}; got shape {tuple(shape)}.")
 
 
+def row_numbers(name: str, rows: NDArray[Any], patterns: int) -> NDArray[np.int64]:
+    """Row numbers of stored patterns: whole numbers in range."""
+    if not rows.size:
+        return rows.astype(np.int64)
+    if rows.dtype.kind not in "iu":
+        raise InvalidTypeError(
+            f"`{name}` must be whole numbers, the rows of the stored patterns; got dtype {rows.dtype}. "
+            "To look rows up, take the `nonzero` of a mask: of labels that agree, or of what is to go."
+        )
+    if int(rows.min()) < 0 or int(rows.max()) >= patterns:
+        raise InvalidValueError(
+            f"`{name}` must lie in 0..{patterns - 1}, as {patterns} patterns are stored; "
+            f"got {int(rows.min())}..{int(rows.max())}."
+        )
+    return rows.astype(np.int64)
+
+
+def row_flags(name: str, rows: NDArray[Any], patterns: int) -> NDArray[np.bool_]:
+    """Flags (n,) of rows that are given as flags or by their numbers."""
+    if rows.dtype == np.bool_:
+        if rows.shape != (patterns,):
+            raise ShapeError(f"`{name}` must have shape ({patterns},), a flag for each row; got {rows.shape}.")
+        return rows
+    flags = np.zeros(patterns, dtype=np.bool_)
+    flags[row_numbers(name, rows, patterns)] = True
+    return flags
+
+
 def as_numbers(name: str, values: Any) -> NDArray[Any]:
     """Numbers (n,) or (n, c) for the stored patterns, NaN where they are not known; single precision stays so."""
     if is_frame(values):

@@ -13,10 +13,14 @@ from typing import Annotated, Any
 import typer
 
 from ahop._core.free_memory import free_bytes
+from ahop._core.optional import is_installed
 from ahop._core.words import told
 from ahop.cli.running import WRONG, Ended, RequestError
 from ahop.cli.talk import Talk, facts, grid
 
+# The extra that others stand on, and a line that says so.
+FIT = "fit"
+OURS = re.compile(r"ahop\[fit\]")
 COMPILERS = ("c++", "g++", "clang++", "cl")
 
 
@@ -80,29 +84,30 @@ def _examine(path: Path, repair: bool, talk: Talk) -> None:
 
 def _versions() -> dict[str, str]:
     import numpy
-    import torch
 
     import ahop
 
     return {
         "ahop": f"{ahop.__version__}, in {Path(ahop.__file__).parent}",
         "python": f"{platform.python_version()}, {sys.executable}",
-        "torch": torch.__version__,
+        "torch": version("torch") if is_installed("torch") else "not installed: `fit` brings it, to learn",
         "numpy": numpy.__version__,
     }
 
 
 def _machine() -> dict[str, str]:
+    free = free_bytes()
+    found = {
+        "system": platform.platform(),
+        "cores": str(os.cpu_count()),
+        "free memory": "not told" if free is None else f"{free / 2**30:.1f} GiB",
+    }
+    if not is_installed("torch"):
+        return found
     import torch
 
-    free = free_bytes()
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none that torch can use"
-    return {
-        "system": platform.platform(),
-        "cores": f"{os.cpu_count()}, of which torch uses {torch.get_num_threads()}",
-        "free memory": "not told" if free is None else f"{free / 2**30:.1f} GiB",
-        "gpu": gpu,
-    }
+    return {**found, "cores": f"{found['cores']}, of which torch uses {torch.get_num_threads()}", "gpu": gpu}
 
 
 def _kernels() -> dict[str, str]:
@@ -123,7 +128,7 @@ def _kernels() -> dict[str, str]:
             why = "there was no C++17 compiler when it was installed, and there is none now"
         else:
             why = f"it was installed without a compiler; {compiler} is there now, so install ahop again"
-        return {"kernels": f"not compiled, numpy and torch stand in, which is slower: {why}"}
+        return {"kernels": f"not compiled, torch stands in, which is slower: {why}"}
 
 
 def _extras() -> dict[str, list[str]]:
@@ -139,9 +144,14 @@ def _extras() -> dict[str, list[str]]:
         if extra is None or name is None or extra[1] == "dev":
             continue
         missing = found.setdefault(extra[1], [])
-        if not _is_there(name[0]):
+        if OURS.match(line):
+            missing.append(FIT)
+        elif not _is_there(name[0]):
             missing.append(name[0])
-    return found
+    without = found.get(FIT, [])
+    return {
+        name: [each for each in missing if each != FIT] + without * (FIT in missing) for name, missing in found.items()
+    }
 
 
 def _is_there(package: str) -> bool:

@@ -11,7 +11,7 @@ from ahop.cli import arguments
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import RequestError
-from ahop.cli.sources import is_store, labels_of, load_memory, load_store, read_queries
+from ahop.cli.sources import is_store, labels_of, load_asked, read_queries
 from ahop.cli.tables.choosing import Wanted
 from ahop.cli.tables.saving import check_output, write_text
 from ahop.cli.talk import Talk, grid
@@ -44,7 +44,7 @@ def explain(
     check_picture(png, force)
     if html is not None:
         check_output(html, force, (".html", ".htm"))
-    asker: Any = load_store(memory, talk) if is_store(memory) else load_memory(memory, talk)
+    asker = load_asked(memory, talk)
     wanted = Wanted.by(id, columns, ignore, group=group)
     table = read_queries(query, asker, talk, wanted)
     if row is None and len(table) > 1:

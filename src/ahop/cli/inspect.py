@@ -1,9 +1,11 @@
 """`ahop inspect`: what is in a memory or a store."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from ahop._core.words import told
@@ -11,8 +13,12 @@ from ahop.cli import arguments
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import RequestError
-from ahop.cli.sources import is_store, load_memory, load_store
+from ahop.cli.sources import is_store, load_contents, load_memory, load_store
 from ahop.cli.talk import Talk, facts, grid
+
+if TYPE_CHECKING:
+    from ahop.memory.saving.contents import Contents
+    from ahop.memory.saving.parts import Part
 
 
 def inspect(
@@ -38,18 +44,26 @@ def inspect(
 
 
 def _inspect_memory(path: Path, talk: Talk, png: Path | None, column: str | None, force: bool) -> None:
-    memory = load_memory(path, talk)
+    from ahop.memory.saving.contents import as_format_error
+
+    memory = load_contents(path, talk)
     count, width = memory.patterns.shape
     named = None if memory.columns is None else list(memory.columns)
     labels = None if memory.labels is None else memory.labels.tolist()
-    gaps = float(memory.patterns.isnan().double().mean())
-    known = {"file": f"{path}, {path.stat().st_size:,} bytes", **_facts(memory, labels, named, gaps)}
+    gaps = float(np.isnan(memory.patterns).mean())
+    with as_format_error(memory.where):
+        model = memory.model()
+    known = {
+        "file": f"{path}, {path.stat().st_size:,} bytes",
+        **_facts(memory, model, labels, named, gaps),
+    }
     report: Any = memory.report
     learned = ["Nothing was learned yet."] if report is None else sentences(str(report))
     if png is not None:
         from ahop.plots.learned import CorruptionDisplay
 
-        save_picture(png, CorruptionDisplay.from_memory(memory, _place(column, named, width)).plot(), force)
+        picture = CorruptionDisplay.from_memory(load_memory(path, talk), _place(column, named, width))
+        save_picture(png, picture.plot(), force)
     talk.say(facts(known), "", *learned)
     talk.say(*([f"Written to {png}."] if png is not None else []))
     talk.document(
@@ -62,29 +76,39 @@ def _inspect_memory(path: Path, talk: Talk, png: Path | None, column: str | None
         columns=named,
         labels=None if labels is None else labels[:10],
         missing=gaps,
-        similarity=type(memory.similarity).__name__,
-        groups=memory.model.group_names,
-        reference=None if memory.model.reference is None else len(memory.model.reference.queries),
-        tells_unknown=memory.detector is not None,
+        similarity=model.similarity.kind,
+        groups=memory.group_names,
+        reference=None if memory.reference is None else len(memory.reference.queries),
+        tells_unknown=model.detector is not None,
         report=None if report is None else asdict(report),
         words=" ".join(learned),
     )
 
 
-def _facts(memory: Any, labels: list[Any] | None, named: list[str] | None, gaps: float) -> dict[str, str]:
+def _facts(
+    memory: "Contents", model: "Part", labels: list[Any] | None, named: list[str] | None, gaps: float
+) -> dict[str, str]:
     count, width = memory.patterns.shape
     missing = f", {100 * gaps:.1f} % not observed" if gaps else ""
-    kept = memory.model.reference
+    kept = memory.reference
     return {
-        "patterns": f"{count} of {width} dimensions, {str(memory.patterns.dtype).removeprefix('torch.')}{missing}",
+        "patterns": f"{count} of {width} dimensions, {memory.dtype}{missing}",
         "names of rows": "none, they are counted from 0" if labels is None else told(labels),
         "columns": "none, they are counted from 0" if named is None else told(named),
-        "similarity": type(memory.similarity).__name__,
-        "separation": repr(memory.separation),
-        "unknown queries": "told" if memory.detector is not None else "not told: it was not fitted to",
-        "groups": told(memory.model.group_names) or "none",
+        "similarity": model.similarity.kind,
+        "separation": _formula(memory.manifest["model"]["separation"]),
+        "unknown queries": "told" if model.detector is not None else "not told: it was not fitted to",
+        "groups": told(memory.group_names) or "none",
         "queries kept": "none" if kept is None else f"{len(kept.queries)} of the fit, for `ahop watch`",
     }
+
+
+def _formula(part: Any) -> str:
+    """A part as it would be made: its name, and its arguments."""
+    if not isinstance(part, Mapping):
+        return repr(part)
+    arguments = ", ".join(f"{name}={_formula(value)}" for name, value in part["arguments"].items())
+    return f"{part['component']}({arguments})"
 
 
 def _place(column: str | None, named: list[str] | None, width: int) -> int:

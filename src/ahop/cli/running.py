@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ahop._core.optional import is_of_fit
 from ahop.cli.talk import Talk
 from ahop.errors import AhopError, MissingPackageError
 
@@ -78,11 +79,8 @@ def _in_words(error: Exception, is_traced: bool) -> tuple[str, int]:
     said = " ".join(str(error).split())
     if isinstance(error, MissingPackageError):
         return said, MISSING
-    if isinstance(error, ModuleNotFoundError) and error.name == "torch":
-        return (
-            "This command needs PyTorch, which is not installed: `pip install torch`. `recall` does without.",
-            MISSING,
-        )
+    if isinstance(error, ModuleNotFoundError) and is_of_fit(error):
+        return "This command needs PyTorch: `pip install 'ahop[fit]'`.", MISSING
     if isinstance(error, OSError) and not isinstance(error, AhopError) and error.filename is not None:
         return f"`{error.filename}`: {error.strerror or said}.", WRONG
     if isinstance(error, AhopError | OSError | MemoryError):

@@ -1,8 +1,8 @@
 """Memories and stores by their path, and the queries that they are asked."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ahop._core.optional import is_installed
 from ahop.cli.running import RequestError
@@ -13,7 +13,10 @@ from ahop.errors import FileFormatError
 
 if TYPE_CHECKING:
     from ahop.memory.memory import AssociativeMemory
+    from ahop.memory.saving.contents import Contents
     from ahop.scale.stores.store import Store
+
+Found = TypeVar("Found")
 
 # The column of a store that has the names of its patterns.
 LABEL = "label"
@@ -29,20 +32,9 @@ def load_memory(path: Path, talk: Talk) -> "AssociativeMemory":
     """The memory in a file; of a store, that of all its patterns."""
     if is_store(path):
         return load_store(path, talk).memory()
-    _check_there(path)
-    with talk.phase(f"loading {path.name}"):
-        from ahop.memory.load import load as read_memory
+    from ahop.memory.load import load as read_memory
 
-        try:
-            return read_memory(path)
-        except FileFormatError as error:
-            from ahop.cli.tables.formats import READERS
-
-            if path.suffix.lower() in READERS:
-                raise RequestError(
-                    f"`{path}` is a table, and a memory is needed: `ahop fit {path} --queries ... -o memory.ahop`."
-                ) from error
-            raise
+    return _read(path, read_memory, talk)
 
 
 def load_asked(path: Path, talk: Talk) -> Any:
@@ -51,11 +43,31 @@ def load_asked(path: Path, talk: Talk) -> Any:
         return load_store(path, talk)
     if is_installed("torch"):
         return load_memory(path, talk)
-    _check_there(path)
     from ahop.memory.runtime import open_memory
 
+    return _read(path, open_memory, talk)
+
+
+def load_contents(path: Path, talk: Talk) -> "Contents":
+    """Contents of a file."""
+    from ahop.memory.saving.contents import read_contents
+
+    return _read(path, read_contents, talk)
+
+
+def _read(path: Path, read: Callable[[Path], Found], talk: Talk) -> Found:
+    _check_there(path)
     with talk.phase(f"loading {path.name}"):
-        return open_memory(path)
+        try:
+            return read(path)
+        except FileFormatError as error:
+            from ahop.cli.tables.formats import READERS
+
+            if path.suffix.lower() in READERS:
+                raise RequestError(
+                    f"`{path}` is a table, and a memory is needed: `ahop fit {path} --queries ... -o memory.ahop`."
+                ) from error
+            raise
 
 
 def load_store(path: Path, talk: Talk) -> "Store":

@@ -10,7 +10,7 @@ from ahop.cli import arguments
 from ahop.cli.fit import sentences
 from ahop.cli.pictures import check_picture, save_picture
 from ahop.cli.running import ALARM, Ended, RequestError
-from ahop.cli.sources import is_store, load_memory, read_queries
+from ahop.cli.sources import is_store, load_asked, read_queries
 from ahop.cli.tables.choosing import Wanted
 from ahop.cli.talk import Talk, grid
 
@@ -44,7 +44,7 @@ def watch(
     check_picture(png, force)
     if is_store(memory):
         raise RequestError("A store keeps no queries of its fit: watch the memory that it was made of.")
-    asked = load_memory(memory, talk)
+    asked = load_asked(memory, talk)
     wanted = Wanted.by(id, columns, ignore, group=group)
     table = read_queries(queries, asked, talk, wanted)
     then = None if reference is None else read_queries(reference, asked, talk, wanted)

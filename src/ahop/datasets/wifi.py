@@ -13,7 +13,6 @@ from zipfile import ZipFile
 import numpy as np
 from numpy.lib.format import read_array
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from ahop._core.optional import pandas
 
@@ -52,7 +51,6 @@ class WifiSample:
         """Return the survey for pandas: a row for each place, a column for each access point."""
         return pandas().DataFrame(self.values, index=list(self.names), columns=list(self.points))
 
-    @override
     def __repr__(self) -> str:
         return f"WifiSample({len(self.names)} places, {len(self.points)} access points, {len(self.scans)} scans)"
 

@@ -3,6 +3,7 @@
 They need scikit-learn: `pip install 'ahop[sklearn]'`.
 """
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.errors import MissingPackageError
 
 try:

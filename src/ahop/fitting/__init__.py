@@ -1,5 +1,6 @@
 """Learning from pairs: which similarity suits them, and the coefficients of one that is given."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.fitting.settings import (
     AdaptSettings,
     CandidatesSettings,

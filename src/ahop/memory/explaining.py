@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan, log
 
 import numpy as np
 import torch
@@ -10,23 +9,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ahop._core.arrays import to_numpy
 from ahop._core.inputs import as_rows
 from ahop._core.label_tensors import rows_named
-from ahop.errors import UnsupportedError
-from ahop.memory.explanation import Bar, Explanation
+from ahop.memory.explanation import Explanation
 from ahop.memory.model import Model
 from ahop.memory.ranking import Ranked, posterior_among_stored
+from ahop.memory.reasons import Reasons, is_unknown, names_of_columns, no_detector, no_rival
 from ahop.memory.scoring import with_prior
 from ahop.separations.softmax import Softmax
-from ahop.similarities.contributions import Contributions
-
-# Names of bars that are no dimension, and of the rival that is no stored pattern.
-PRIOR, MARGIN, OTHER_ANSWERS, OTHER_PATTERNS = "prior", "safety margin", "other answers", "other patterns"
-
-UNKNOWN = "unknown"
-LEAST_POSTERIOR = 1e-38
-# Less is rounding.
-LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -58,11 +49,8 @@ class Compared:
     ) -> "Compared":
         """With rows for labels and numbers for dimensions, where these have no names."""
         if min(rows.tolist()) < 0:
-            raise UnsupportedError(
-                "One pattern has no rival to tell the answer from. A memory that was fitted can tell it from none: "
-                '`against="unknown"`.'
-            )
-        names = columns or [f"dimension {place}" for place in range(patterns.shape[-1])]
+            raise no_rival()
+        names = names_of_columns(columns, patterns.shape[-1])
         return cls(rows, patterns, log_prior, rows.tolist() if labels is None else labels, names)
 
     @classmethod
@@ -94,11 +82,6 @@ class Compared:
         return cls.of(rows, stored[rows], None if log_prior is None else log_prior[rows], called, columns)
 
 
-def is_unknown(against: object, labels: NDArray[np.object_] | None = None) -> bool:
-    """True if no stored pattern is meant, and not one that has this very label."""
-    return isinstance(against, str) and against == UNKNOWN and (labels is None or UNKNOWN not in labels)
-
-
 @torch.no_grad()
 def explain(model: Model, ranked: Ranked, compared: Compared, query: Tensor) -> Explanation:
     """Why the first of two patterns is answered, and not the second; or one, and not "unknown".
@@ -108,72 +91,28 @@ def explain(model: Model, ranked: Ranked, compared: Compared, query: Tensor) -> 
         query: (1, d).
     """
     found = model.similarity.rows(compared.rows).contributions(compared.patterns, query)
-    posterior = float(posterior_among_stored(ranked, model, 1))
+    reasons = Reasons(
+        compared.labels,
+        compared.columns,
+        to_numpy(query[0]),
+        to_numpy(compared.patterns),
+        to_numpy(found.dimensions[0].double()),
+        {name: to_numpy(scores[0].double()) for name, scores in found.wholes.items()},
+        None if found.is_kept is None else to_numpy(found.is_kept[0, 0]),
+        float(posterior_among_stored(ranked, model, 1)),
+    )
     if len(compared.rows) == 1:
-        bars = _against_unknown(model, ranked, compared, found, query, posterior)
-    else:
-        bars = _against_rival(model, ranked, compared, found, query)
-    bars.sort(key=lambda bar: -abs(bar.log_odds))
-    answer, rival = (*compared.labels, UNKNOWN)[:2]
-    return Explanation(answer, rival, posterior, sum(bar.log_odds for bar in bars), tuple(bars))
-
-
-def _against_rival(model: Model, ranked: Ranked, compared: Compared, found: Contributions, query: Tensor) -> list[Bar]:
-    bars, prior = _of_similarity(compared, found, query, model.beta), compared.log_prior
-    scores = found.scores
-    if prior is not None:
-        size = float(prior[0].double() - prior[1].double())
-        bars.append(Bar(PRIOR, size, _side(size)))
-        scores = with_prior(scores, prior, model.separation)
-    log_odds = _log_odds(model, ranked, scores)
-    margin = log_odds - sum(bar.log_odds for bar in bars)
-    if abs(margin) > LEAST * max(1.0, abs(log_odds)):
-        bars.append(Bar(MARGIN, margin, "in case scores mislead"))
-    return bars
-
-
-def _against_unknown(
-    model: Model, ranked: Ranked, compared: Compared, found: Contributions, query: Tensor, posterior: float
-) -> list[Bar]:
-    """The detector weighs the score of the best pattern beside those of all others, and only the first is a sum."""
-    detector = model.detector
-    if detector is None or ranked.evidence is None:
-        raise UnsupportedError(
-            "This memory was not fitted to tell queries of no stored pattern: `ahop.fit(patterns, pairs=...)` does so."
-        )
-    bars = _of_similarity(compared, found, query, detector.worth_of_best)
-    known, prior = -float(detector.log_odds(ranked.evidence)), -detector.log_prior_odds
-    others = known - prior - sum(bar.log_odds for bar in bars)
-    bars.append(Bar(OTHER_PATTERNS, others, "how well they fit"))
-    bars.append(Bar(OTHER_ANSWERS, log(max(posterior, LEAST_POSTERIOR)), "may be right"))
-    return [*bars, Bar(PRIOR, prior, _side(prior))] if prior else bars
-
-
-def _of_similarity(compared: Compared, found: Contributions, query: Tensor, weight: float) -> list[Bar]:
-    """Evidence of each dimension, and of the whole vector alone, for the answer less that for the rival."""
-    sizes = (weight * _lead(found.dimensions[0].double())).tolist()
-    kept = None if found.is_kept is None else found.is_kept[0, 0].tolist()
-    if query.shape[-1] == compared.patterns.shape[-1]:
-        values = torch.cat([query, compared.patterns]).mT.tolist()
-        bars = [
-            Bar(name, size, _word(size, None if kept is None else kept[place], *of_dimension[:2]), *of_dimension)
-            for place, (name, size, of_dimension) in enumerate(zip(compared.columns, sizes, values, strict=True))
-        ]
-    else:  # the query has other columns: there is no value of it beside that of the patterns
-        stored = compared.patterns.mT.tolist()
-        bars = [
-            Bar(name, size, _side(size), None, *values)
-            for name, size, values in zip(compared.columns, sizes, stored, strict=True)
-        ]
-    for name, scores in found.wholes.items():
-        size = weight * float(_lead(scores[0].double()))
-        bars.append(Bar(name, size, _side(size)))
-    return bars
-
-
-def _lead(values: Tensor) -> Tensor:
-    """Lead of the first over the second, if there is one."""
-    return values[0] if len(values) == 1 else values[0] - values[1]
+        detector = model.detector
+        if detector is None or ranked.evidence is None:
+            raise no_detector()
+        odds = float(detector.log_odds(ranked.evidence))
+        return reasons.against_unknown(detector.worth_of_best, odds, detector.log_prior_odds)
+    prior, scores = compared.log_prior, found.scores
+    if prior is None:
+        return reasons.against_rival(model.beta, None, _log_odds(model, ranked, scores))
+    scores = with_prior(scores, prior, model.separation)
+    lead = float(prior[0].double() - prior[1].double())
+    return reasons.against_rival(model.beta, lead, _log_odds(model, ranked, scores))
 
 
 def _log_odds(model: Model, ranked: Ranked, scores: Tensor) -> float:
@@ -184,18 +123,3 @@ def _log_odds(model: Model, ranked: Ranked, scores: Tensor) -> float:
         shares = torch.tensor(below, dtype=torch.float64).sub_(ranked.log_mass).exp_()
         below = model.separation.floored(shares, int(ranked.known)).log_().tolist()
     return below[0] - below[1]
-
-
-def _word(size: float, is_kept: bool | None, seen: float, stored: float) -> str:
-    """Name the fate of a dimension: "kept" or "outlier" for a mixture, else the side that it supports."""
-    if isnan(seen):
-        return "missing"
-    if isnan(stored):
-        return "not stored"
-    if is_kept is None:
-        return _side(size)
-    return "outlier" if not is_kept else "agrees" if size >= 0 else "agrees less"
-
-
-def _side(size: float) -> str:
-    return "speaks for" if size > 0 else "speaks against" if size < 0 else "says nothing"

@@ -58,28 +58,43 @@ class Plan:
     def rank(
         self, queries: NDArray[np.float32], k: int, threads: int, allowed: NDArray[np.bool_] | None = None
     ) -> "Answered | None":
-        """Rows (b, k), posterior (b, k) and how likely the origin is unknown (b,); None beyond single precision.
+        """The k best rows of each query; None beyond single precision.
 
         Args:
             allowed: (n,) the rows that may be answered; all if None. Where these are fewer than k, rows end in -1.
         """
         ids = np.empty((len(queries), k), dtype=np.int64)
-        posterior, unknown = np.empty(ids.shape, dtype=np.float32), np.empty(len(ids), dtype=np.float32)
+        posterior, log_odds = np.empty(ids.shape, dtype=np.float32), np.empty(len(ids))
         asked = np.require(queries, requirements=["C", "A"])
         flags = None if allowed is None else allowed.view(np.uint8)
-        if not self.compiled.rank(asked, ids, posterior, unknown, threads, flags):
+        if not self.compiled.rank(asked, ids, posterior, log_odds, threads, flags):
             return None
-        return Answered(ids, posterior, unknown if self.has_detector else None)
+        return Answered(ids, posterior, log_odds if self.has_detector else None)
 
 
 @final
 @dataclass(frozen=True)
 class Answered:
-    """Best first."""
+    """Answers, best first.
+
+    Attributes:
+        ids: (b, k) rows.
+        posterior: (b, k).
+        log_odds: (b,) that the origin is unknown; None where nothing tells.
+    """
 
     ids: NDArray[np.int64]
     posterior: NDArray[np.float32]
-    unknown: NDArray[np.float32] | None
+    log_odds: NDArray[np.float64] | None
+
+    @property
+    def unknown(self) -> NDArray[np.float32] | None:
+        """Probability of an unknown origin, (b,)."""
+        if self.log_odds is None:
+            return None
+        with np.errstate(over="ignore"):
+            found: NDArray[np.float32] = (1 / (1 + np.exp(-self.log_odds))).astype(np.float32)
+        return found
 
 
 def plan_of(model: Any, stored: NDArray[Any], log_prior: Any) -> Plan | None:

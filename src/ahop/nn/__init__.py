@@ -1,5 +1,6 @@
 """Layers for networks: associations with patterns that change from call to call, and with patterns that are learned."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.nn.association import Associated, Association
 from ahop.nn.base import Layer
 from ahop.nn.encoders import HopfieldDecoderLayer, HopfieldEncoderLayer

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-import torch
-from torch import Generator, Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from ahop._core.blocks import blocks
+
+Rows: TypeAlias = NDArray[Any]
 
 What: TypeAlias = Literal["missing", "shift", "spread", "gain", "stuck"]
 
@@ -33,20 +35,20 @@ NORMAL = 1.4826
 class Seen:
     """Queries (n, d), the stored patterns that they were answered by (n, d), and how sure these answers are (n,)."""
 
-    values: Tensor
-    answers: Tensor
-    weights: Tensor
+    values: Rows
+    answers: Rows
+    weights: Rows
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def rows(self, which: Tensor) -> "Seen":
+    def rows(self, which: Any) -> "Seen":
         return Seen(self.values[which], self.answers[which], self.weights[which])
 
     def some(self) -> "Seen":
         """In an order of their own, whatever order they came in; evenly thinned where there are too many."""
-        direction = torch.randn(self.values.shape[1], generator=Generator().manual_seed(0), dtype=torch.float64)
-        place = (self.values.double().nan_to_num(0) @ direction.to(self.values.device)).argsort(stable=True)
+        direction = np.random.default_rng(0).normal(size=self.values.shape[1])
+        place = (np.nan_to_num(self.values.astype(np.float64)) @ direction).argsort(kind="stable")
         return self.rows(place[:: -(-len(place) // MOST_ROWS)])
 
 
@@ -79,7 +81,6 @@ class Drift:
         return f"{self.name} ({self.what} {self.before:.2g} -> {self.now:.2g})"
 
 
-@torch.no_grad()
 def drift_between(then: Seen, now: Seen, names: Sequence[str], rate: float) -> tuple[Drift, ...]:
     """Drift of each dimension, largest first.
 
@@ -92,63 +93,60 @@ def drift_between(then: Seen, now: Seen, names: Sequence[str], rate: float) -> t
     """
     then, now = then.some(), now.some()
     both = Seen(
-        *(torch.cat([getattr(side, part) for side in (then, now)]) for part in ("values", "answers", "weights"))
+        *(np.concatenate([getattr(side, part) for side in (then, now)]) for part in ("values", "answers", "weights"))
     )
-    count = max(PERMUTATIONS, int(BEYOND_RATE / rate))
-    order = torch.rand(count, len(both), generator=Generator().manual_seed(0)).argsort(-1)[:, : len(then)]
-    shuffled = torch.zeros(count, len(both)).scatter_(1, order, 1.0).to(both.values)
-    shuffled = torch.cat([_first(len(then), len(both)).to(both.values).unsqueeze(0), shuffled])
-    found, largest = [], torch.zeros(count, device=both.values.device)
-    for part in blocks(len(names), len(KINDS) * len(both) * both.values.element_size(), BLOCK_BYTES):
+    count, dtype = max(PERMUTATIONS, int(BEYOND_RATE / rate)), both.values.dtype
+    order = np.random.default_rng(0).random((count, len(both)), np.float32).argsort(-1)[:, : len(then)]
+    shuffled = np.zeros((1 + count, len(both)), dtype)
+    shuffled[0, : len(then)] = 1
+    np.put_along_axis(shuffled[1:], order, 1, -1)
+    found, largest = [], np.zeros(count, dtype)
+    for part in blocks(len(names), len(KINDS) * len(both) * both.values.itemsize, BLOCK_BYTES):
         apart = _apart(_scores(both.values[:, part], both.answers[:, part], both.weights), shuffled, len(then))
-        found.append(apart[0].view(len(KINDS), -1))
-        largest = torch.maximum(largest, apart[1:].abs().amax(-1))
-    sizes = torch.cat(found, dim=-1).cpu()
-    most = sizes.abs().max(0)
-    p = (1 + (largest.cpu().unsqueeze(-1) >= most.values - ROUNDING).sum(0).double()) / (1 + count)
+        found.append(apart[0].reshape(len(KINDS), -1))
+        largest = np.maximum(largest, np.abs(apart[1:]).max(-1))
+    sizes = np.abs(np.concatenate(found, axis=-1))
+    kinds, most = sizes.argmax(0), sizes.max(0)
+    p = (1 + (largest[:, None] >= most - ROUNDING).sum(0)) / (1 + count)
     told = [
-        _told(then, now, place, name, KINDS[int(most.indices[place])], float(most.values[place]), float(p[place]))
+        _told(then, now, place, name, KINDS[kinds[place]], float(most[place]), float(p[place]))
         for place, name in enumerate(names)
     ]
     return tuple(sorted(told, key=lambda each: -each.size))
 
 
-def _first(count: int, of: int) -> Tensor:
-    return (torch.arange(of) < count).float()
-
-
-def _scores(values: Tensor, answers: Tensor, weights: Tensor) -> Tensor:
+def _scores(values: Rows, answers: Rows, weights: Rows) -> Rows:
     """Numbers (n, kinds * d) whose means are compared. Ranks, so that outliers count no more than others."""
-    gaps = torch.isnan(values).to(values)
+    gaps = np.isnan(values).astype(values.dtype)
     deviation, stored = _ranks(values - answers), _ranks(answers)
-    of_sure = torch.stack([deviation, deviation.abs(), deviation * stored])
-    share = weights.to(values).unsqueeze(-1) * (~torch.isnan(of_sure)).to(values)
-    of_sure = of_sure.nan_to_num(0)
-    mean = (share * of_sure).sum(1, keepdim=True) / share.sum(1, keepdim=True).clamp_min(LEAST)
-    scores = torch.cat([(gaps - gaps.mean(0)).unsqueeze(0), share * (of_sure - mean)])
-    return scores.transpose(0, 1).reshape(len(values), -1)
+    of_sure = np.stack([deviation, np.abs(deviation), deviation * stored])
+    known = ~np.isnan(of_sure)
+    share, of_sure = weights.astype(values.dtype)[:, None] * known, np.where(known, of_sure, 0)
+    mean = (share * of_sure).sum(1, keepdims=True) / np.maximum(share.sum(1, keepdims=True), LEAST)
+    scores = np.concatenate([(gaps - gaps.mean(0))[None], share * (of_sure - mean)])
+    return scores.transpose(1, 0, 2).reshape(len(values), -1)
 
 
-def _apart(scores: Tensor, first: Tensor, count: int) -> Tensor:
+def _apart(scores: Rows, first: Rows, count: int) -> Rows:
     """By how many standard errors the mean of the other rows is above that of the first, (splits, columns)."""
     others = len(scores) - count
-    variance = scores.var(0, correction=0)
-    error = (variance * len(scores) / max(1, len(scores) - 1) * (1 / count + 1 / others)).sqrt()
-    varies = variance > LEAST * variance.max().clamp_min(1e-30)
+    variance = scores.var(0)
+    error = np.sqrt(variance * len(scores) / max(1, len(scores) - 1) * (1 / count + 1 / others))
+    varies = variance > LEAST * max(float(variance.max()), 1e-30)
     of_first = first @ scores
     difference = (scores.sum(0) - of_first) / others - of_first / count
-    return (difference / error.where(varies, 1)).masked_fill(~varies, 0)
+    return np.where(varies, difference / np.where(varies, error, 1), 0)
 
 
-def _ranks(values: Tensor) -> Tensor:
+def _ranks(values: Rows) -> Rows:
     """Ranks within each column (n, d), from -1/2 to 1/2, equals in their middle; NaN where missing."""
-    rows = values.mT.contiguous()
-    rising = rows.sort(-1).values  # what is missing is last
-    counts = (~torch.isnan(rows)).sum(-1, keepdim=True)
-    filled = rising.where(~torch.isnan(rising), torch.inf)
-    below, upto = (torch.searchsorted(filled, rows.nan_to_num(0), right=right) for right in (False, True))
-    rank = (below + upto).to(values) / (2 * counts.clamp_min(1)) - 0.5
-    return rank.masked_fill(torch.isnan(rows), torch.nan).mT
+    found = np.full_like(values, np.nan)
+    for column, ranks in zip(values.T, found.T, strict=True):
+        known = ~np.isnan(column)
+        rising = np.sort(column[known])
+        below, upto = (np.searchsorted(rising, column[known], side) for side in ("left", "right"))
+        ranks[known] = (below + upto) / (2 * max(1, len(rising))) - 0.5
+    return found
 
 
 def _told(then: Seen, now: Seen, place: int, name: str, what: What, size: float, p: float) -> Drift:
@@ -161,35 +159,35 @@ def _told(then: Seen, now: Seen, place: int, name: str, what: What, size: float,
 
 def _number(seen: Seen, place: int, what: What) -> float:
     """That which a kind of change is told by."""
-    values, answers = seen.values[:, place].double(), seen.answers[:, place].double()
+    values, answers = (each[:, place].astype(np.float64) for each in (seen.values, seen.answers))
     if what == "missing":
-        return float(torch.isnan(values).double().mean())
-    known = ~torch.isnan(values + answers)
-    values, answers, weights = values[known], answers[known], seen.weights[known].double()
+        return float(np.isnan(values).mean())
+    known = ~np.isnan(values + answers)
+    values, answers, weights = values[known], answers[known], seen.weights[known].astype(np.float64)
     deviation = values - answers
     middle = _median(deviation, weights)
     if what == "shift":
         return middle
     if what == "spread":
-        return NORMAL * _median((deviation - middle).abs(), weights)
-    total = weights.sum().clamp_min(LEAST)
+        return NORMAL * _median(np.abs(deviation - middle), weights)
+    total = max(float(weights.sum()), LEAST)
     centered = answers - (weights * answers).sum() / total
-    power = (weights * centered.square()).sum()
+    power = (weights * np.square(centered)).sum()
     return float((weights * centered * values).sum() / power) if power > 0 else 1.0
 
 
-def _median(values: Tensor, weights: Tensor) -> float:
+def _median(values: Rows, weights: Rows) -> float:
     if not len(values):
         return float("nan")
-    order = values.argsort()
-    reached = weights[order].cumsum(0)
+    order = values.argsort(kind="stable")
+    reached = weights[order].cumsum()
     return float(values[order[min(int((reached < reached[-1] / 2).sum()), len(values) - 1)]])
 
 
-def _most_common(values: Tensor) -> tuple[float, float]:
+def _most_common(values: Rows) -> tuple[float, float]:
     """The value that comes most often, and its share of those that were observed."""
-    known = values[~torch.isnan(values)]
+    known = values[~np.isnan(values)]
     if not len(known):
         return float("nan"), 0.0
-    found, counts = torch.unique(known, return_counts=True)
+    found, counts = np.unique(known, return_counts=True)
     return float(found[counts.argmax()]), float(counts.max()) / len(known)

@@ -1,10 +1,14 @@
 """Share of queries of no stored pattern, told by the queries themselves."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from ahop.memory.decisions import Share
+
+Row: TypeAlias = NDArray[np.float64]
 
 # Halvings of the interval that a share lies in, and the largest odds that count.
 BISECTIONS_OF_WATCH, MOST_ODDS = 50, 1e12
@@ -15,17 +19,18 @@ LEAST_TOLD = 0.1
 class Mixture:
     """Queries of stored patterns and of no stored pattern, in a share that is told by the queries themselves."""
 
-    def __init__(self, unknown: Tensor, rate: float) -> None:
+    def __init__(self, unknown: Row, rate: float) -> None:
         self.given, self.is_set = unknown, not 0 < rate < 1
         prior = 1.0 if self.is_set else rate / (1 - rate)
-        self.ratio = (unknown / (1 - unknown) / prior).clamp(1 / MOST_ODDS, MOST_ODDS)
+        with np.errstate(divide="ignore"):  # what is certainly unknown
+            self.ratio = np.clip(unknown / (1 - unknown) / prior, 1 / MOST_ODDS, MOST_ODDS)
 
     @property
     def is_told(self) -> bool:
         """True if the unknown rate can be estimated from these queries; a rate of 0 or 1 was set by the caller."""
-        return self.is_set or float((2 * self.unknown(0.5) - 1).square().mean()) >= LEAST_TOLD
+        return self.is_set or float(np.square(2 * self.unknown(0.5) - 1).mean()) >= LEAST_TOLD
 
-    def unknown(self, share: float) -> Tensor:
+    def unknown(self, share: float) -> Row:
         """Probability that each query is unknown, given this share of unknown ones."""
         return self.given if self.is_set else share * self.ratio / (1 - share + share * self.ratio)
 
@@ -41,7 +46,7 @@ class Mixture:
         return Share(value, low, high)
 
     def _log_likelihood(self, share: float) -> float:
-        return float((1 - share + share * self.ratio).log().sum())
+        return float(np.log(1 - share + share * self.ratio).sum())
 
 
 def _crossing(falling: Callable[[float], float], low: float, high: float) -> float:

@@ -3,30 +3,34 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, final
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, final
 
-import torch
-from torch import Tensor
-from typing_extensions import override
+import numpy as np
 
+from ahop._core.arrays import to_numpy
 from ahop._core.checks import as_group_names, check_count, check_kind
 from ahop._core.html import paragraph, table
-from ahop._core.inputs import as_queries
-from ahop._core.typing import RowsLike
+from ahop._core.rows import read_queries
 from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.memory.decisions import Share
-from ahop.memory.memory import AssociativeMemory
-from ahop.memory.recall import Recall
 from ahop.memory.report import FitReport
-from ahop.operate.attaching.attached import AttachedSearch
-from ahop.operate.attaching.levels import LEVELS
-from ahop.operate.drift import Drift, Seen, drift_between
+from ahop.memory.runtime import Runtime
+from ahop.operate.drift import Drift, Rows, Seen, drift_between
 from ahop.operate.mixture import Mixture
+
+if TYPE_CHECKING:
+    from ahop._core.typing import RowsLike
+    from ahop.memory.memory import AssociativeMemory
+    from ahop.operate.attaching.attached import AttachedSearch
 
 # Dimensions that are told one by one in words; the others are counted.
 IN_WORDS = 3
 # An answer that is not sure counts so much: values that are beyond all patterns must show.
 LEAST_WEIGHT = 0.1
+# Pairs; with fewer a detector mistakes damage that it has not seen for strangers, so none may be one. A hundred tell a
+# share within a tenth.
+TELLING_PAIRS = 100
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class WatchReport:
         accuracy: the share of them whose first answer is right, as the posteriors have it; None where no label has
             checked these. The interval covers chance among these queries and among the pairs that probabilities were
             calibrated on, and nothing else: it is right while probabilities are still calibrated, and no pattern means
-            something else than it did.
+            something else than it did. Below a hundred pairs its upper end is that of queries without strangers.
         unknown: the share that comes from no stored pattern; None if the memory cannot tell: then all are taken to come
             from one.
         drift: of each dimension since the fit, the largest first; empty if there is nothing to compare with.
@@ -113,12 +117,11 @@ class WatchReport:
         return paragraph(self) + table(["dimension", "what", "before", "now", "p"], cells)
 
 
-@torch.no_grad()
 def watch(
-    memory: AssociativeMemory | AttachedSearch,
-    queries: RowsLike,
+    memory: "AssociativeMemory | Runtime | AttachedSearch",
+    queries: "RowsLike",
     *,
-    reference: RowsLike | None = None,
+    reference: "RowsLike | None" = None,
     groups: Sequence[object] | None = None,
     reference_groups: Sequence[object] | None = None,
     windows: int = 1,
@@ -133,7 +136,8 @@ def watch(
     dimensions taken together. Neither depends on which patterns are asked for.
 
     Args:
-        memory: or a search that `ahop.attach` made; statistics of its lists are its dimensions.
+        memory: also one that `ahop.open_memory` opened; or a search that `ahop.attach` made, of which statistics of its
+            lists are the dimensions.
         queries: (b, d) such as a log has them, at least one.
         reference: queries of a time when all was well; default those that the memory keeps of its fit.
         groups: where each query comes from, if the memory was fitted with groups; each is watched by itself too.
@@ -142,7 +146,8 @@ def watch(
         confidence: of the intervals.
         false_alarms: how often there may be an alarm if nothing has moved.
     """
-    watched = _Searched(memory) if isinstance(memory, AttachedSearch) else _Remembered(memory)
+    searched: Any = memory if hasattr(memory, "levels_of") else None
+    watched: _Watched = _Searched(searched) if searched is not None else _Remembered(memory)  # type: ignore[arg-type]
     if not len(queries):
         raise InvalidValueError(
             "`queries` must hold at least one query; got none. Wait for some, or watch a longer log."
@@ -153,17 +158,14 @@ def watch(
     names = None if groups is None else as_group_names(groups, len(queries))
     watcher = _Watcher(watched, *_then(watched, reference, groups, reference_groups), confidence)
     now = watched.answered(queries, groups)
-    parts: dict[str, Tensor] = {}
+    parts: dict[str, list[int]] = {}
     for row, name in enumerate(names or []):
-        parts.setdefault(name, torch.zeros(len(queries), dtype=torch.bool))[row] = True
-    cuts = torch.arange(len(queries)).tensor_split(min(check_count("windows", windows), len(queries)))
+        parts.setdefault(name, []).append(row)
+    cuts = np.array_split(np.arange(len(queries)), min(check_count("windows", windows), len(queries)))
     each_group, each_window = false_alarms / max(1, len(parts)), false_alarms / len(cuts)
     return replace(
         watcher.report(now, false_alarms),
-        groups={
-            name: watcher.report(now.rows(rows.nonzero().squeeze(-1)), each_group, name)
-            for name, rows in sorted(parts.items())
-        },
+        groups={name: watcher.report(now.rows(rows), each_group, name) for name, rows in sorted(parts.items())},
         windows=tuple(watcher.report(now.rows(rows), each_window) for rows in cuts) if len(cuts) > 1 else (),
     )
 
@@ -173,10 +175,10 @@ class _Answered:
     """Queries and answers; posterior (b,) of the first, and how likely the origin is unknown, (b,)."""
 
     seen: Seen
-    posterior: Tensor
-    unknown: Tensor | None
+    posterior: Rows
+    unknown: Rows | None
 
-    def rows(self, which: Tensor) -> "_Answered":
+    def rows(self, which: Any) -> "_Answered":
         return _Answered(
             self.seen.rows(which), self.posterior[which], None if self.unknown is None else self.unknown[which]
         )
@@ -214,59 +216,69 @@ class _Watched(ABC):
 class _Remembered(_Watched):
     """A memory: entries of queries are watched beside those of their answers."""
 
-    def __init__(self, memory: AssociativeMemory) -> None:
-        self.memory = check_kind("memory", memory, AssociativeMemory)
-        memory.model.check_same_columns("`watch`")
+    def __init__(self, memory: "AssociativeMemory | Runtime") -> None:
+        self.memory = memory if isinstance(memory, Runtime) else _checked(memory)
+        if not isinstance(self.memory, Runtime):
+            self.memory.model.check_same_columns("`watch`")
         self.names = memory.columns or [f"dimension {place}" for place in range(memory.patterns.shape[1])]
         self.rate = None if memory.detector is None else memory.detector.rate
-        (self.pairs, self.calibration), self.is_checked = _calibration(memory), memory.model.is_checked
+        self.pairs, self.calibration = _calibration(memory)
+        self.is_checked = memory.report is not None and memory.report.is_checked
         repeats = memory.report.repeats if isinstance(memory.report, FitReport) else None
         self.spread = 0.0 if repeats is None else repeats.spread
 
-    @override
     def answered(self, queries: Any, groups: Sequence[object] | None, name: str = "queries") -> _Answered:
-        asked = as_queries(queries, self.memory.patterns, name, self.memory.columns)
-        answer: Recall[Tensor] = self.memory.recall(asked, 1, groups=groups)
-        unknown = None if answer.unknown is None else answer.unknown.double()
-        seen = Seen(asked, answer.patterns[:, 0], answer.confidence.to(asked).clamp_min(LEAST_WEIGHT))
-        return _Answered(seen, answer.posterior[:, 0].double(), unknown)
+        asked = self._read(queries, name)
+        answer: Any = self.memory.recall(asked, 1, groups=groups)
+        unknown = None if answer.unknown is None else to_numpy(answer.unknown).astype(np.float64)
+        sure = np.maximum(to_numpy(answer.confidence).astype(asked.dtype), LEAST_WEIGHT)
+        seen = Seen(asked, to_numpy(answer.patterns)[:, 0], sure)
+        return _Answered(seen, to_numpy(answer.posterior)[:, 0].astype(np.float64), unknown)
 
-    @override
     def kept(self) -> tuple[_Answered | None, Sequence[str] | None]:
-        then = self.memory.model.reference
-        if then is None:
-            return None, None
-        return self.answered(then.queries.to(self.memory.patterns), then.groups), then.groups
+        then = self.memory.reference if isinstance(self.memory, Runtime) else self.memory.model.reference
+        return (None, None) if then is None else (self.answered(then.queries, then.groups), then.groups)
+
+    def _read(self, queries: Any, name: str) -> Rows:
+        if isinstance(self.memory, Runtime):
+            return read_queries(queries, self.memory.dimensions, self.memory.columns, name)
+        from ahop._core.inputs import as_queries
+
+        return to_numpy(as_queries(queries, self.memory.patterns, name, self.memory.columns))
+
+
+def _checked(memory: "AssociativeMemory") -> "AssociativeMemory":
+    from ahop.memory.memory import AssociativeMemory
+
+    return check_kind("memory", memory, AssociativeMemory)
 
 
 @final
 class _Searched(_Watched):
     """A search: statistics of its lists are watched, beside nothing."""
 
-    def __init__(self, search: AttachedSearch) -> None:
+    def __init__(self, search: "AttachedSearch") -> None:
         self.search, self.is_checked = search, search.is_checked
-        self.names, self.rate = LEVELS, search.learned.detector.rate
+        self.names, self.rate = search.levels, search.learned.detector.rate
         self.pairs = search.report.pairs if self.is_checked else None
         self.calibration = f"probabilities that were calibrated on {search.report.pairs} pairs"
 
-    @override
     def answered(self, queries: Any, groups: Sequence[object] | None, name: str = "queries") -> _Answered:
         if groups is not None:
             raise UnsupportedError(
                 "`groups` are for memories: a search knows of none. Watch the queries of each alone."
             )
-        levels, posterior, unknown = self.search.levels_of(queries)
+        levels, posterior, unknown = map(to_numpy, self.search.levels_of(queries))
         return _Answered(_beside_nothing(levels, posterior * (1 - unknown)), posterior, unknown)
 
-    @override
     def kept(self) -> tuple[_Answered | None, Sequence[str] | None]:
-        then = self.search.learned.reference
-        levels, sure = then[:, : len(LEVELS)], then[:, len(LEVELS)]
+        then = to_numpy(self.search.learned.reference)
+        levels, sure = then[:, : len(self.names)], then[:, len(self.names)]
         return _Answered(_beside_nothing(levels, sure), sure, None), None
 
 
-def _beside_nothing(levels: Tensor, sure: Tensor) -> Seen:
-    return Seen(levels, torch.zeros_like(levels), sure.clamp_min(LEAST_WEIGHT))
+def _beside_nothing(levels: Rows, sure: Rows) -> Seen:
+    return Seen(levels, np.zeros_like(levels), np.maximum(sure, LEAST_WEIGHT))
 
 
 class _Watcher:
@@ -276,7 +288,7 @@ class _Watcher:
         self, watched: _Watched, then: _Answered | None, groups: Sequence[str] | None, confidence: float
     ) -> None:
         self.watched, self.then, self.groups = watched, then, groups
-        self.side = float(torch.special.ndtri(torch.tensor(0.5 + 0.5 * confidence, dtype=torch.float64)))
+        self.side = NormalDist().inv_cdf(0.5 + 0.5 * confidence)
 
     def report(self, now: _Answered, false_alarms: float, group: str | None = None) -> WatchReport:
         accuracy, unknown = self._shares(now) if self.watched.is_checked else (None, None)
@@ -289,7 +301,7 @@ class _Watcher:
         if self.then is None or group is None:
             return None if self.then is None else self.then.seen
         rows = [row for row, name in enumerate(self.groups or []) if name == group]
-        return self.then.seen.rows(torch.tensor(rows)) if rows else None
+        return self.then.seen.rows(rows) if rows else None
 
     def _shares(self, now: _Answered) -> tuple[Share, Share | None]:
         if now.unknown is None or self.watched.rate is None:
@@ -298,11 +310,13 @@ class _Watcher:
         if not mixture.is_told:
             return self._around(float(now.posterior.mean()), now.posterior, ()), None
         share = mixture.share(self.side)
-        of_share = [now.posterior * (1 - mixture.unknown(rate)) for rate in (share.value, share.high, share.low)]
+        pairs = self.watched.pairs
+        least = 0.0 if pairs is not None and pairs < TELLING_PAIRS else share.low
+        of_share = [now.posterior * (1 - mixture.unknown(rate)) for rate in (share.value, share.high, least)]
         value, *ends = (float(each.mean()) for each in of_share)
         return self._around(value, of_share[0], ends), share
 
-    def _around(self, value: float, confidence: Tensor, ends: Sequence[float]) -> Share:
+    def _around(self, value: float, confidence: Rows, ends: Sequence[float]) -> Share:
         """The value with the chance of these queries, of the pairs of the calibration and of groups, and its ends."""
         doubt, pairs = float((confidence * (1 - confidence)).mean()), self.watched.pairs
         chance = self.side**2 * (doubt * (1 / len(confidence) + (1 / pairs if pairs else 0.0)) + self.watched.spread**2)
@@ -312,7 +326,7 @@ class _Watcher:
 
 def _then(
     watched: _Watched,
-    reference: RowsLike | None,
+    reference: "RowsLike | None",
     groups: Sequence[object] | None,
     reference_groups: Sequence[object] | None,
 ) -> tuple[_Answered | None, Sequence[str] | None]:
@@ -334,7 +348,7 @@ def _then(
     return then, names
 
 
-def _calibration(memory: AssociativeMemory) -> tuple[int | None, str]:
+def _calibration(memory: "AssociativeMemory | Runtime") -> tuple[int | None, str]:
     """Number of pairs that probabilities were calibrated on, and that in words."""
     report: Any = memory.report
     if not isinstance(report, FitReport) or memory.detector is None:

@@ -1,5 +1,6 @@
 """Pictures of what was learned. They need matplotlib: `pip install 'ahop[plots]'`."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.plots.energy import EnergyDisplay
 from ahop.plots.learned import CorruptionDisplay, NuisanceDisplay, PoolDisplay
 from ahop.plots.quality import LearningCurveDisplay, ReliabilityDisplay, WatchDisplay

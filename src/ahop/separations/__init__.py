@@ -1,5 +1,6 @@
 """From scores to weights, each with the potential whose gradient it is."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.separations.argmax import Argmax
 from ahop.separations.base import Separation
 from ahop.separations.entmax import Entmax

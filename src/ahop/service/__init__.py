@@ -3,6 +3,7 @@
 It needs FastAPI and uvicorn: `pip install 'ahop[serve]'`.
 """
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.errors import MissingPackageError
 
 try:

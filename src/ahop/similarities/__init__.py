@@ -1,5 +1,6 @@
 """Similarities of a query and a stored pattern. Larger is closer, always."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.aligned import AlignedSimilarity

@@ -1,5 +1,6 @@
 """Rows before they are compared: transforms inside a similarity, visits into one row, spectra onto one grid."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.transforms.base import Transform
 from ahop.transforms.difference import DifferenceTransform
 from ahop.transforms.grids import common_grid, resample

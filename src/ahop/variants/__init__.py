@@ -1,5 +1,6 @@
 """Variants: distributions of queries around stored patterns."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.variants.base import FactorizedVariant, Pairs, Variant
 from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant

@@ -32,18 +32,6 @@ class Knots:
     patterns: Tensor
 
 
-def fit_additive(
-    originals: Tensor, copies: Tensor, weights: Tensor | None = None, bias: Tensor | None = None, rank: int = 1
-) -> AdditiveSimilarity:
-    r"""$\phi(\xi_i, x_i) = \log p(\xi_i, x_i) - \log p(\xi_i)\,p(x_i)$ from smoothed counts of pairs of rows (m, d).
-
-    Args:
-        bias: what to take off the copies before dimensions are compared; default the median difference.
-        rank: number of tables; beyond one they say how dimensions differ.
-    """
-    return count_pairs(originals, copies, weights, bias).similarity(rank)
-
-
 def count_pairs(
     originals: Tensor,
     copies: Tensor,
@@ -51,9 +39,13 @@ def count_pairs(
     bias: Tensor | None = None,
     settings: MixtureSettings = DEFAULT.mixture,
 ) -> "Counts":
-    """Count the pairs of values at the knots under which held-out pairs are most likely.
+    r"""Count the pairs of values of rows (m, d) at the knots under which held-out pairs are most likely.
 
-    Knots are common to all dimensions, in units of each, or at its quantiles.
+    $\phi(\xi_i, x_i) = \log p(\xi_i, x_i) - \log p(\xi_i)\,p(x_i)$ is then made of smoothed counts. Knots are common to
+    all dimensions, in units of each, or at its quantiles.
+
+    Args:
+        bias: what to take off the copies before dimensions are compared; default the median difference.
     """
     pairs = _Pairs(
         originals.double(),

@@ -6,9 +6,9 @@ from math import log, pi
 import torch
 from torch import Tensor
 
+from ahop.fitting.corruption.empirical_bayes import shrunk, shrunk_rate, shrunk_variance
 from ahop.fitting.corruption.entries import Entries
 from ahop.fitting.corruption.paired_rows import PairedRows
-from ahop.fitting.corruption.shrinkage import shrunk, shrunk_rate, shrunk_variance
 from ahop.fitting.corruption.trust import Doubts
 from ahop.fitting.corruption.units import ends, grain, units
 from ahop.variants.density import StepDensity

@@ -11,11 +11,6 @@ from ahop._core.missingness import Missingness
 from ahop.fitting.settings import DEFAULT, MixtureSettings
 
 
-def fit_missingness(missingness: Missingness, originals: Tensor, copies: Tensor, weights: Tensor) -> None:
-    """Rates of each dimension, and how far each level of the stored value moves them, drawn towards not at all."""
-    Gaps(originals, copies, levels=missingness.levels).fit(missingness, weights)
-
-
 @final
 class Gaps:
     """Gaps in the copies (m, d) of some pairs, and the level of the stored value there.

@@ -65,6 +65,15 @@ class Owning(Facts, Generic[Data]):
     def _prepare(self, data: Data) -> list[Tensor]:
         """Stored pattern, state pattern and pattern projection."""
 
+    def forward(
+        self,
+        input: Data,  # noqa: A002
+        stored_pattern_padding_mask: Tensor | None = None,
+        association_mask: Tensor | None = None,
+    ) -> Tensor:
+        answers: Tensor = self.hopfield(self._prepare(input), stored_pattern_padding_mask, association_mask)
+        return answers
+
     @property
     @override
     def _source(self) -> Facts:
@@ -145,15 +154,6 @@ class HopfieldLayer(Owning[Tensor]):
             if table is not None:
                 nn.init.normal_(table, std=STD)
 
-    def forward(
-        self,
-        input: Tensor,  # noqa: A002
-        stored_pattern_padding_mask: Tensor | None = None,
-        association_mask: Tensor | None = None,
-    ) -> Tensor:
-        answers: Tensor = self.hopfield(self._prepare(input), stored_pattern_padding_mask, association_mask)
-        return answers
-
     @override
     def _prepare(self, data: Tensor) -> list[Tensor]:
         stored = expanded(self.lookup_weights, data, self.batch_first)
@@ -199,14 +199,15 @@ class HopfieldPooling(Owning[Inputs]):
         self.hopfield.reset_parameters()
         nn.init.normal_(self.pooling_weights, std=STD)
 
+    @override
     def forward(
         self,
-        input: Inputs,  # noqa: A002
+        input: Inputs,
         stored_pattern_padding_mask: Tensor | None = None,
         association_mask: Tensor | None = None,
     ) -> Tensor:
         """(batch, quantity * output size), in both layouts."""
-        answers: Tensor = self.hopfield(self._prepare(input), stored_pattern_padding_mask, association_mask)
+        answers = super().forward(input, stored_pattern_padding_mask, association_mask)
         if answers.ndim == 3 and not self.batch_first:
             answers = answers.transpose(0, 1)
         return answers.flatten(-2)

@@ -12,11 +12,11 @@ from ahop._core.labels import entries, right_ids
 from ahop._core.typing import Entries, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.memory.report import LEAST_QUERIES
+from ahop.operate.attaching.attach_report import AttachReport
 from ahop.operate.attaching.attached import AttachedSearch, restored
 from ahop.operate.attaching.learning import Lesson
 from ahop.operate.attaching.levels import Calibration
 from ahop.operate.attaching.lists import Lists, Search, ask
-from ahop.operate.attaching.report import AttachReport
 
 
 def attach(

@@ -16,16 +16,16 @@ from ahop._core.label_tensors import as_text, from_text
 from ahop._core.labels import Label, as_label, as_labels
 from ahop._core.typing import Entries, Queries, RowsLike
 from ahop.errors import FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
-from ahop.memory.explaining import LEAST, LEAST_POSTERIOR, MARGIN, OTHER_ANSWERS, PRIOR, UNKNOWN
 from ahop.memory.explanation import Bar, Explanation
+from ahop.memory.reasons import LEAST, LEAST_POSTERIOR, MARGIN, OTHER_ANSWERS, PRIOR, UNKNOWN
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import BaseRecaller
 from ahop.memory.saving.archive import read_archive, write_archive
 from ahop.memory.saving.registry import FAILURES
 from ahop.memory.unknown import Evidence, UnknownDetector
-from ahop.operate.attaching.levels import Calibration, Levels, watched
+from ahop.operate.attaching.attach_report import AttachReport
+from ahop.operate.attaching.levels import LEVELS, Calibration, Levels, watched
 from ahop.operate.attaching.lists import Lists, Search, ask
-from ahop.operate.attaching.report import AttachReport
 
 # Bars of an explanation: of an answer against another, and of a list against no right answer.
 SCORE, HUBNESS = "score", "answered often"
@@ -66,7 +66,12 @@ class AttachedSearch(BaseRecaller[Entries]):
         learned: about it.
         report: what was found.
         width: columns of the queries; 0 where they are no rows of numbers, such as texts.
+
+    Attributes:
+        levels: names of the statistics of lists that `ahop.watch` compares.
     """
+
+    levels = LEVELS
 
     def __init__(self, search: Search, learned: Calibration, report: AttachReport, width: int) -> None:
         self.search, self.learned, self.report, self.width = search, learned, report, width

@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from ahop._core.arrays import to_numpy
 from ahop._core.labels import Label
 from ahop.fitting.choosing.posterior import Rivals, fit_posterior
 from ahop.fitting.settings import DEFAULT
@@ -179,7 +180,8 @@ class Lesson:
             detector.offset.copy_(slope * detector.offset + (1 - slope) * prior - offset)
             detector.slopes.mul_(slope)
         elif len(self.logged):
-            mixture = Mixture(found.unknown(self.logged.looked_at.log_odds(found.levels)), detector.rate)
+            unknown = to_numpy(found.unknown(self.logged.looked_at.log_odds(found.levels)))
+            mixture = Mixture(unknown, detector.rate)
             if mixture.is_told:
                 detector.rate = mixture.share(1.0).value
 

@@ -1,5 +1,6 @@
 """Dynamics: rules that move a state until it rests."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.paper.dynamics.base import Dynamics
 from ahop.paper.dynamics.descent import GradientDescent
 from ahop.paper.dynamics.flips import FlipDynamics

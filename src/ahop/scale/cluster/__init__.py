@@ -1,5 +1,6 @@
 """More patterns than one machine holds, and more queries than one answers: shards, replicas, jobs."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.scale.cluster.batch import Matched, recall_dataset
 from ahop.scale.cluster.cluster import Cluster, Status, connect
 from ahop.scale.cluster.local import LocalCluster

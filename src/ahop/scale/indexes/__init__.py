@@ -1,5 +1,6 @@
 """The best of very many stored patterns: exhaustive, or by engines whose settings were calibrated."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.scale.indexes.build import Measured, index, tune
 from ahop.scale.indexes.engines.base import Engine, Found
 from ahop.scale.indexes.engines.exact import ExactEngine

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ahop._core.checks import check_count, check_positive, check_rate
+from ahop._core.optional import is_installed
 from ahop._core.tensors import distinct
 from ahop._core.typing import Entries, Queries, RowsLike
 from ahop.errors import InvalidTypeError, UnsupportedError
@@ -28,6 +29,8 @@ from ahop.variants.base import Pairs, Variant
 
 # Up to here looking at every row is fast, and needs no calibration.
 EXACT_COUNT = 1_000_000
+# From here on compressed rows and lists of neighbors are tried too, in ten seconds here and half a minute at a million.
+TUNED_COUNT = 100_000
 # Queries at a time that are timed, and how often.
 TIMED, RUNS = (1, 8, 64), 3
 # Engines and geometries are told apart on so many rows, then the best is built on all.
@@ -74,9 +77,9 @@ def index(
 ) -> Index:
     """An index of the memory, never slower than the memory itself.
 
-    Up to about a million patterns one matrix product brings the candidates, above that the engine that `tune` picks.
-    One query and a batch are timed beside looking at every row, and each is answered by the faster way. Where rows are
-    few, or nothing can bring candidates, every row is looked at.
+    One matrix product brings the candidates; from a hundred thousand patterns on the engine that `tune` picks, if FAISS
+    is installed and queries can be drawn. One query and a batch are timed beside looking at every row, and each is
+    answered by the faster way. Where rows are few, or nothing can bring candidates, every row is looked at.
 
     Args:
         pairs: (origins, copies) to tune with, and to lift for; if None, they are drawn. Distances are lifted to
@@ -87,22 +90,23 @@ def index(
         metadata: columns to filter by.
         candidate_similarity: what brings the candidates, where the memory's own similarity cannot be lifted.
     """
-    if len(memory) > EXACT_COUNT:
-        return tune(
-            memory,
-            pairs,
-            variant=variant,
-            tolerance=tolerance,
-            candidates=candidates,
-            metadata=metadata,
-            candidate_similarity=candidate_similarity,
-        )
     drawn = drawn_pairs(memory, pairs, variant, 0)
     if is_few(len(memory), candidates):
         return Index(memory, candidates=candidates, metadata=metadata)
+    can_tune = len(memory) >= TUNED_COUNT and drawn is not None and is_installed("faiss")
     try:
+        if can_tune or len(memory) > EXACT_COUNT:
+            return tune(
+                memory,
+                pairs,
+                variant=variant,
+                tolerance=tolerance,
+                candidates=candidates,
+                metadata=metadata,
+                candidate_similarity=candidate_similarity,
+            )
         lifting = candidate_lifting(memory, drawn, tolerance, candidate_similarity)
-    except UnsupportedError:  # nothing brings candidates
+    except UnsupportedError:  # nothing brings candidates, or not enough of them
         return Index(memory, candidates=candidates, metadata=metadata)
     by_product = by_products(memory, lifting, candidates, metadata)
     by_product.scanned = scanned_sooner(by_product, drawn)

@@ -1,5 +1,6 @@
 """Similarities as inner products: what each kind makes of a pattern, and of a query."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.scale.liftings.base import Lifting
 from ahop.scale.liftings.factored import FactoredLifting
 from ahop.scale.liftings.forward import ForwardLifting

@@ -1,5 +1,6 @@
 """Durable tables of patterns and of what was learned about them: versioned, for many writers, larger than memory."""
 
+import ahop._core.with_torch  # noqa: F401
 from ahop.scale.stores.create import create_store
 from ahop.scale.stores.repair import Health, examine_store, repair_store
 from ahop.scale.stores.store import Store, Version, open_store

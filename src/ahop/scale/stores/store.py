@@ -16,10 +16,11 @@ from ahop._core.html import facts
 from ahop._core.inputs import as_query
 from ahop._core.typing import Array, Entries, Queries, RowsLike
 from ahop.errors import InvalidValueError, ShapeError, UnavailableError, UnsupportedError
-from ahop.memory.explaining import Compared, explain, is_unknown
+from ahop.memory.explaining import Compared, explain
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
+from ahop.memory.reasons import is_unknown
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import BaseRecaller
 from ahop.scale.stores.changes import add_rows, compact, remove_rows, replace_model, restore, upsert_rows

@@ -18,10 +18,10 @@ from ahop._core.component import Component
 from ahop._core.files import replacing
 from ahop._core.typing import Array, Entries, Queries, RowsLike
 from ahop.errors import FileFormatError, InvalidValueError, ShapeError
-from ahop.memory.explaining import is_unknown
 from ahop.memory.explanation import Explanation
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
+from ahop.memory.reasons import is_unknown
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import BaseRecaller
 from ahop.memory.saving.description import describe

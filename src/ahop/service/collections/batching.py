@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ahop.errors import UnavailableError
 from ahop.memory.recall import Recall, cut, joined
-from ahop.service.collections.snapshot import BaseSnapshot, Passing
+from ahop.service.collections.snapshot import BaseSnapshot, Passing, RecallOptions
 from ahop.service.options import Options
 
 # Queries that are looked at together, at most; and those that the cost of a recall is measured by.
@@ -219,7 +219,8 @@ class Worker:
         if first.groups is not None:
             groups = [each for job, count in taken for each in (job.groups or [])[job.done : job.done + count]]
         k = max(job.k for job, _ in taken)
-        return first.snapshot.answers(queries, k, first.rows, groups, first.same, first.patterns)
+        options = RecallOptions(first.rows, groups, first.same, first.patterns)
+        return first.snapshot.answers(queries, k, options)
 
 
 def _seconds(work: Callable[[], object]) -> float:

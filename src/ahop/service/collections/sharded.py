@@ -1,8 +1,8 @@
 """Collections whose patterns lie in the shards of a cluster, in other processes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 from weakref import finalize
 
 import torch
@@ -15,7 +15,7 @@ from ahop.scale.cluster.view import ShardedRecaller
 from ahop.service.collections.batching import Cost
 from ahop.service.collections.collection import Collection
 from ahop.service.collections.columns import longest
-from ahop.service.collections.snapshot import UNNAMED, BaseSnapshot, Passing
+from ahop.service.collections.snapshot import ALL, UNNAMED, BaseSnapshot, Filter, Passing, RecallOptions
 
 
 @final
@@ -36,9 +36,7 @@ class ShardedSnapshot(BaseSnapshot):
         return self._view.rows
 
     @override
-    def rows(
-        self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
-    ) -> tuple[str, Passing | None]:
+    def rows(self, where: Filter, forced: Filter = None) -> tuple[str, Passing | None]:
         words = [f"({self._view.filter(each)})" for each in (where, forced) if each is not None]
         return (name := " AND ".join(words)), name or None
 
@@ -52,17 +50,9 @@ class ShardedSnapshot(BaseSnapshot):
         return rows
 
     @override
-    def answers(
-        self,
-        queries: Tensor,
-        k: int,
-        rows: Passing | None = None,
-        groups: Sequence[str] | None = None,
-        same: Sequence[object] | None = None,
-        patterns: bool = False,
-    ) -> Recall[Tensor]:
-        assert not isinstance(rows, Tensor)
-        return self._view.recalled(self._shards.answers, queries, k, rows, groups)
+    def answers(self, queries: Tensor, k: int, options: RecallOptions = ALL) -> Recall[Tensor]:
+        assert not isinstance(options.rows, Tensor)
+        return self._view.recalled(self._shards.answers, queries, k, options.rows, options.groups)
 
 
 @final

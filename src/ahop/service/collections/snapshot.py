@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, TypeAlias, final
 
@@ -32,6 +32,27 @@ REMEMBERED, REMEMBERED_ROWS = 64, 2**22
 UNNAMED = "dimension 00000000"
 # Rows that pass a filter: their numbers, or the filter in the words by which shards find them.
 Passing: TypeAlias = Tensor | str
+Filter: TypeAlias = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class RecallOptions:
+    """Options of a recall.
+
+    Attributes:
+        rows: that may be answered.
+        groups: of each query.
+        same: queries with one entry have one origin.
+        patterns: look up the stored patterns.
+    """
+
+    rows: Passing | None = None
+    groups: Sequence[str] | None = None
+    same: Sequence[object] | None = None
+    patterns: bool = False
+
+
+ALL = RecallOptions()
 
 
 class BaseSnapshot(ABC):
@@ -63,9 +84,7 @@ class BaseSnapshot(ABC):
         return int(self.example.shape[1])
 
     @abstractmethod
-    def rows(
-        self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
-    ) -> tuple[str, Passing | None]:
+    def rows(self, where: Filter, forced: Filter = None) -> tuple[str, Passing | None]:
         """The rows that pass both filters, and a name for these; None for all."""
 
     @abstractmethod
@@ -81,16 +100,8 @@ class BaseSnapshot(ABC):
         return False
 
     @abstractmethod
-    def answers(
-        self,
-        queries: Tensor,
-        k: int,
-        rows: Passing | None = None,
-        groups: Sequence[str] | None = None,
-        same: Sequence[object] | None = None,
-        patterns: bool = False,
-    ) -> Recall[Tensor]:
-        """Recall as a memory does; `indices` are rows, and patterns are looked up only if they are asked for."""
+    def answers(self, queries: Tensor, k: int, options: RecallOptions = ALL) -> Recall[Tensor]:
+        """Recall as a memory does; `indices` are rows."""
 
 
 @final
@@ -144,9 +155,7 @@ class Snapshot(BaseSnapshot):
         return self.ids[rows.clamp_min(0)].masked_fill(rows < 0, -1)
 
     @override
-    def rows(
-        self, where: Mapping[str, Any] | None, forced: Mapping[str, Any] | None = None
-    ) -> tuple[str, Tensor | None]:
+    def rows(self, where: Filter, forced: Filter = None) -> tuple[str, Tensor | None]:
         if where is None and forced is None:
             return "", None
         name = digest(json.dumps([where, forced], sort_keys=True).encode())
@@ -182,19 +191,12 @@ class Snapshot(BaseSnapshot):
 
     @override
     @torch.no_grad()
-    def answers(
-        self,
-        queries: Tensor,
-        k: int,
-        rows: Passing | None = None,
-        groups: Sequence[str] | None = None,
-        same: Sequence[object] | None = None,
-        patterns: bool = False,
-    ) -> Recall[Tensor]:
+    def answers(self, queries: Tensor, k: int, options: RecallOptions = ALL) -> Recall[Tensor]:
+        rows, groups = options.rows, options.groups
         assert not isinstance(rows, str)
-        state, k = self._state if patterns else self._without_patterns, min(k, len(self))
-        if same is not None:
-            return state.recalled_together(queries, k, rows, groups, same)
+        state, k = self._state if options.patterns else self._without_patterns, min(k, len(self))
+        if options.same is not None:
+            return state.recalled_together(queries, k, rows, groups, options.same)
         if self.index is None or not self.uses_index(k):
             return state.recalled(queries, k, rows, groups)
         ranked = self.index.search(queries, self.index.candidates, where=rows, groups=groups)
