@@ -75,6 +75,18 @@ def test_the_interval_holds_the_true_accuracy() -> None:
     assert accuracy_of(report).low < narrow.low < narrow.high < accuracy_of(report).high
 
 
+@pytest.mark.parametrize("pairs", [30, 300])
+def test_few_pairs_do_not_tell_strangers_from_damage(pairs: int) -> None:
+    few = ahop.fit(memory().patterns, pairs=fresh(pairs, 3), similarity="mixture", progress=False)
+    queries = torch.cat([fresh(300, 5).queries, strangers(300)])
+    report, answer = ahop.watch(few, queries), few.recall(queries)
+    assert report.unknown is not None
+    assert report.unknown.low > 0.1
+    said = float(answer.posterior.mean())
+    assert (accuracy_of(report).high >= said) == (pairs < 100)
+    assert accuracy_of(report).value < said
+
+
 def test_probabilities_that_no_label_has_checked_are_no_accuracy() -> None:
     plain = ahop.AssociativeMemory(memory().patterns, ahop.EuclideanSimilarity())
     queries = fresh(50, 5).queries

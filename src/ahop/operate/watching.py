@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 IN_WORDS = 3
 # An answer that is not sure counts so much: values that are beyond all patterns must show.
 LEAST_WEIGHT = 0.1
+# Pairs; with fewer a detector mistakes damage that it has not seen for strangers, so none may be one. A hundred tell a
+# share within a tenth.
+TELLING_PAIRS = 100
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class WatchReport:
         accuracy: the share of them whose first answer is right, as the posteriors have it; None where no label has
             checked these. The interval covers chance among these queries and among the pairs that probabilities were
             calibrated on, and nothing else: it is right while probabilities are still calibrated, and no pattern means
-            something else than it did.
+            something else than it did. Below a hundred pairs its upper end is that of queries without strangers.
         unknown: the share that comes from no stored pattern; None if the memory cannot tell: then all are taken to come
             from one.
         drift: of each dimension since the fit, the largest first; empty if there is nothing to compare with.
@@ -307,7 +310,9 @@ class _Watcher:
         if not mixture.is_told:
             return self._around(float(now.posterior.mean()), now.posterior, ()), None
         share = mixture.share(self.side)
-        of_share = [now.posterior * (1 - mixture.unknown(rate)) for rate in (share.value, share.high, share.low)]
+        pairs = self.watched.pairs
+        least = 0.0 if pairs is not None and pairs < TELLING_PAIRS else share.low
+        of_share = [now.posterior * (1 - mixture.unknown(rate)) for rate in (share.value, share.high, least)]
         value, *ends = (float(each.mean()) for each in of_share)
         return self._around(value, of_share[0], ends), share
 
