@@ -9,6 +9,8 @@ import ahop
 
 # Heard in fewer of the visits to a place, an access point is no part of its pattern.
 LEAST_HEARD = 0.3
+# Rows that are drawn at a time.
+AT_ONCE = 20_000
 
 
 def places_and_scans(count: int) -> tuple[torch.Tensor, ahop.Pairs]:
@@ -32,3 +34,14 @@ def places_and_scans(count: int) -> tuple[torch.Tensor, ahop.Pairs]:
     return torch.from_numpy(np.array(patterns, dtype=np.float32)), ahop.Pairs(
         origins, torch.from_numpy(survey.rssi[chosen])
     )
+
+
+def grown(places: torch.Tensor, count: int) -> torch.Tensor:
+    """As many places as a city has, each like one of the survey with other strengths."""
+    rows = torch.arange(count) % len(places)
+    generator = torch.Generator().manual_seed(0)
+    city = places[rows]
+    for start in range(0, count, AT_ONCE):  # noise of all at once would fill the memory
+        part = city[start : start + AT_ONCE]
+        part.add_(torch.randn(part.shape, generator=generator), alpha=3)
+    return city

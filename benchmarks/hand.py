@@ -20,7 +20,7 @@ from ahop.similarities import (
 )
 from benchmarks._large import structured
 from benchmarks._spectra import spectra_and_copies
-from benchmarks._wifi import places_and_scans
+from benchmarks._wifi import grown, places_and_scans
 
 K = 3
 TAUGHT = 4096  # patterns that the models of generated data are fitted to
@@ -162,17 +162,6 @@ def timed(ways: dict[str, Call], repeats: int) -> tuple[dict[str, float], dict[s
             cpu[name].append(time.process_time() - started[0])
             wall[name].append(time.perf_counter() - started[1])
     return tuple({name: median(each) for name, each in found.items()} for found in (cpu, wall))  # type: ignore[return-value]
-
-
-def grown(places: Tensor, count: int) -> Tensor:
-    """As many places as a city has, each like one of the survey with other strengths."""
-    rows = torch.arange(count) % len(places)
-    generator = torch.Generator().manual_seed(0)
-    city = places[rows]
-    for start in range(0, count, CITY):  # noise of all at once would fill the memory
-        part = city[start : start + CITY]
-        part.add_(torch.randn(part.shape, generator=generator), alpha=3)
-    return city
 
 
 def _rounded(seconds: float) -> float:

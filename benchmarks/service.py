@@ -18,13 +18,15 @@ import torch
 
 import ahop
 from ahop.service.testing import Running, running
+from benchmarks._wifi import grown, places_and_scans
 from benchmarks._workers import killed
 
 COUNT, DIMENSIONS, K = 20_000, 520, 5
+SCANS = 256
 # The slowest of a hundred answers may take so many milliseconds.
 MOST_MS = 25.0
 # Requests a second that are tried, and how many times the rate that holds is too much; at least twice what it can do.
-RATES, OVERLOAD = (2, 5, 10, 15, 20, 30, 40, 60, 80, 120), 5
+RATES, OVERLOAD = (2, 5, 10, 20, 40, 80, 120, 160, 200, 250, 300, 400, 500), 5
 SLOW_SOCKETS = 400
 # Throughput is measured with so many queries in a request, by so many that ask at a time.
 BATCH, CLIENTS, TURNS = 8, 2, 3
@@ -79,7 +81,7 @@ def measured(
         crowd = ask(port, folder, rate=too_much, seconds=seconds)
         slow = with_slow_sockets(port, folder, max(RATES[0], held["rate"]), seconds)
         memory_ratio = psutil.Process(process).memory_info().rss / before
-        rows = queries[:AGREEING].tolist()
+        rows = as_json(queries[:AGREEING])
         answered = [
             made.recall("wifi", queries=rows[start : start + BATCH])["ids"] for start in range(0, AGREEING, BATCH)
         ]
@@ -105,17 +107,22 @@ def measured(
 
 
 def fitted(path: Path) -> tuple[ahop.AssociativeMemory, torch.Tensor]:
-    patterns = torch.rand(COUNT, DIMENSIONS, generator=torch.Generator().manual_seed(0))
-    variant = ahop.MixedVariant(0.1, 0.1, 0.1)
-    pairs = variant.sample(patterns, 256, seed=1)
-    memory = ahop.fit(patterns, pairs=pairs, similarity="mixture", progress=False)
+    """A memory of the places of a city, learned from 30 scans of a phone, and other scans of it."""
+    places, pairs = places_and_scans(30 + SCANS)
+    taught = ahop.Pairs(pairs.origins[:30], pairs.queries[:30])
+    learned = ahop.fit(places, pairs=taught, progress=False)
+    memory, queries = ahop.AssociativeMemory(grown(places, COUNT), model=learned.model), pairs.queries[30:]
     memory.save(path)
-    queries = variant.sample(patterns, 256, seed=2).queries
-    rows = queries.tolist()
+    rows = as_json(queries)
     for name, size in (("one", 1), ("batch", BATCH)):
         bodies = [json.dumps({"queries": rows[start : start + size], "k": K}) for start in range(0, len(rows), size)]
         (path.parent / f"{name}.json").write_text(json.dumps(bodies))
     return memory, queries
+
+
+def as_json(queries: torch.Tensor) -> list[list[float | None]]:
+    """Rows with null where nothing was heard."""
+    return [[None if value != value else value for value in row] for row in queries.tolist()]
 
 
 def throughputs(

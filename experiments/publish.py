@@ -68,7 +68,10 @@ COLUMNS: dict[str, list[str]] = {
         ),
         "refused",
     ],
-    "two_spaces": ["task", "pairs", "way", "top1", "top10", "log_loss", "ece", "ece_pooled"],
+    "two_spaces": [
+        *("task", "pairs", "way", "top1", "top10", "log_loss", "ece", "ece_pooled", "same_by_index"),
+        *("verdict", "verdict_right"),
+    ],
     "calibration": ["setting", "model", "ece", "top1", "confidence", "chosen"],
     "unlabelled": [
         *("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "blended", "bayes_blend"),

@@ -23,6 +23,7 @@ from ahop.separations.base import Separation
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from ahop.transforms.base import Transform
 from ahop.variants.base import Variant
+from tests.strategies import Problem
 
 Part = TypeVar("Part", bound=nn.Module)
 
@@ -246,6 +247,18 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
     "forward": lambda d, n: moved_forward(d),
     "callable": lambda d, n: ahop.similarities.CallableSimilarity(bounded_products, "bounded products"),
 }
+
+
+def made(name: str, case: Problem) -> Similarity:
+    return SIMILARITIES[name](*case.sizes)
+
+
+def decomposable(name: str, case: Problem) -> DecomposableSimilarity:
+    similarity = made(name, case)
+    assert isinstance(similarity, DecomposableSimilarity)
+    return similarity
+
+
 DECOMPOSABLE = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), DecomposableSimilarity)]
 LINEAR = [name for name, make in SIMILARITIES.items() if isinstance(make(2, 3), LinearSimilarity)]
 

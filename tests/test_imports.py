@@ -101,6 +101,29 @@ def test_the_client_does_not_import_torch() -> None:
     assert run("import ahop.client, ahop.client.mcp, sys; print({'torch', 'jaxtyping'} & set(sys.modules))") == "set()"
 
 
+def test_public_modules_are_imported_by_their_public_address() -> None:
+    found = run("""
+        from ahop.adapters import FaissSearch
+        import ahop.report
+        import ahop, importlib, inspect
+        import ahop.operate.adapters as own
+        modules = [name for name in ahop.__all__ if inspect.ismodule(getattr(ahop, name))]
+        same = all(importlib.import_module(f"ahop.{name}") is getattr(ahop, name) for name in modules)
+        importlib.reload(own)
+        print(ahop.adapters is own, own.__name__, own.__spec__.name, FaissSearch.__module__, same, len(modules) > 20)
+    """)
+    assert found == "True ahop.operate.adapters ahop.operate.adapters ahop.operate.adapters.faiss True True"
+
+
+def test_importing_an_address_twice_asks_once() -> None:
+    found = run("""
+        import ahop, importlib, sys
+        importlib.reload(ahop)
+        print(sum(type(each).__name__ == "Addresses" for each in sys.meta_path))
+    """)
+    assert found == "1"
+
+
 def test_a_name_that_is_not_there_is_told() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = ahop.nothing

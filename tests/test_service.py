@@ -22,6 +22,7 @@ import pytest
 import torch
 
 import ahop
+from ahop._core.kernels import native
 from ahop.client import Client
 from ahop.errors import AhopError, InvalidValueError, UnavailableError
 
@@ -32,7 +33,7 @@ pytest.importorskip("lance")
 
 from ahop.service import Collection, Key, Limits, Options, create_app, read_keys
 from ahop.service.collections.batching import BusyError, Cost, Job, Worker
-from ahop.service.collections.snapshot import Snapshot
+from ahop.service.collections.snapshot import RecallOptions, Snapshot
 from ahop.service.http.server import named
 from ahop.service.jobs.refit import Refits
 from ahop.service.keys import key_of, refuse_open
@@ -407,6 +408,20 @@ run([{str(folder / "rooms.ahop")!r}], port=0, options=Options(limits=limits))
             each.close()
         assert closed == len(slow)
         assert made.recall("rooms", queries=[[0.0] * 8])["version"] == 1
+
+
+@pytest.mark.skipif(native.native is None, reason="plans are compiled")
+def test_recalls_are_one_compiled_call_with_patterns_and_without(memory: ahop.AssociativeMemory) -> None:
+    snapshot = Snapshot(memory, torch.arange(len(memory)), {}, 1)
+    asked = memory.patterns[:5] + 0.1
+    for rows in (None, torch.arange(0, len(memory), 2)):
+        wanted = memory.recall(asked, k=3, where=rows)
+        for patterns in (True, False):
+            found = snapshot.answers(asked, 3, RecallOptions(rows=rows, patterns=patterns))
+            assert snapshot._state.plans.plan is not None
+            assert torch.equal(found.indices, wanted.indices)
+            assert torch.equal(found.posterior, wanted.posterior)
+            assert found.patterns.shape == (5, 3, memory.dimensions if patterns else 0)
 
 
 def test_too_many_requests_are_told_to_come_back(memory: ahop.AssociativeMemory) -> None:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from math import log
 
-import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 import ahop
@@ -12,8 +13,7 @@ from ahop.fitting.corruption.gaps import Gaps
 from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 
 PAIRS, DIMENSIONS = 300, 60
-missing_shares = pytest.mark.parametrize("missing", [0.0, 0.2, 0.5, 0.8, 0.9, 0.95])
-who_misses = pytest.mark.parametrize("own_gaps", [False, True], ids=["inherited", "own"])
+missing_shares = st.sampled_from([0.0, 0.2, 0.5, 0.8, 0.9, 0.95])
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,14 @@ def share(of: Tensor) -> float:
     return float(of.double().mean())
 
 
-@missing_shares
-@who_misses
-@pytest.mark.parametrize("std", [0.5, 4.0])
+@given(missing=missing_shares, own_gaps=st.booleans(), std=st.sampled_from([0.5, 4.0]))
 def test_right_pairs_are_trusted(missing: float, own_gaps: bool, std: float) -> None:
     fitted = case(missing, 0.0, std, own_gaps).fitted()
     assert share(fitted.trust < 0.5) <= 0.02
     assert fitted.wrong < 0.05
 
 
-@missing_shares
-@who_misses
+@given(missing=missing_shares, own_gaps=st.booleans())
 def test_wrong_pairs_are_found_wherever_they_can_be(missing: float, own_gaps: bool) -> None:
     given = case(missing, 0.2, 0.5, own_gaps)
     trust = given.fitted().trust

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ahop._core.addresses import Addresses
 from ahop._core.optional import is_of_fit
 from ahop.errors import MissingPackageError
 
@@ -169,6 +170,7 @@ _ROOMS = {
     "watching": "operate",
     "zoo": "paper",
 }
+Addresses({f"ahop.{name}": f"ahop.{room}.{name}" for name, room in _ROOMS.items()}).install()
 
 
 def __getattr__(name: str) -> object:

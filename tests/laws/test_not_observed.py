@@ -25,6 +25,8 @@ from tests.catalogue import (
     PRIMITIVE,
     SILENCE_IS_EVIDENCE,
     SIMILARITIES,
+    decomposable,
+    made,
 )
 from tests.formulas import assert_leading_axes_are_a_loop, score_of
 from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
@@ -40,16 +42,6 @@ every_one_that_understands = pytest.mark.parametrize("name", ALL_THAT_UNDERSTAND
 every_primitive_that_understands = pytest.mark.parametrize("name", UNDERSTAND)
 every_decomposable_that_understands = pytest.mark.parametrize("name", [n for n in UNDERSTAND if n in DECOMPOSABLE])
 both_dtypes = st.sampled_from([torch.float32, torch.float64])
-
-
-def made(name: str, case: Problem) -> Similarity:
-    return SIMILARITIES[name](*case.sizes)
-
-
-def decomposable(name: str, case: Problem) -> DecomposableSimilarity:
-    similarity = made(name, case)
-    assert isinstance(similarity, DecomposableSimilarity)
-    return similarity
 
 
 def gapped(count: int = 5, dimensions: int = 4, batch: int = 3, seed: int = 0, share: float = 0.3) -> Problem:

@@ -18,7 +18,7 @@ from tests.catalogue import (
     LINEAR,
     MADE_OF_OTHERS,
     SILENCE_IS_EVIDENCE,
-    SIMILARITIES,
+    made,
     moved_additive,
     moved_mixture,
 )
@@ -27,10 +27,6 @@ from tests.strategies import FEW, Problem, gapped_problems, problem, with_gaps
 
 every_decomposable = pytest.mark.parametrize("name", [name for name in SILENCE_IS_EVIDENCE if name in DECOMPOSABLE])
 NONE = float("nan")
-
-
-def made(name: str, case: Problem) -> Similarity:
-    return SIMILARITIES[name](*case.sizes)
 
 
 # The slow truth: densities and tables read off one number at a time.

@@ -11,10 +11,20 @@ from torch.testing import assert_close
 
 import ahop
 from ahop.similarities.adaptive import AdaptiveSimilarity
-from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
+from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.similarities.footprint import from_paper_weights
 from ahop.similarities.isolated import IsolatedSimilarity
-from tests.catalogue import DECOMPOSABLE, DISCRETE, KNOWS_DIMENSIONS, KNOWS_PATTERNS, LINEAR, PRIMITIVE, SIMILARITIES
+from tests.catalogue import (
+    DECOMPOSABLE,
+    DISCRETE,
+    KNOWS_DIMENSIONS,
+    KNOWS_PATTERNS,
+    LINEAR,
+    PRIMITIVE,
+    SIMILARITIES,
+    decomposable,
+    made,
+)
 from tests.formulas import assert_leading_axes_are_a_loop
 from tests.strategies import Problem, huge_arrays, problem, problems
 
@@ -23,16 +33,6 @@ every_primitive = pytest.mark.parametrize("name", PRIMITIVE)
 every_smooth_primitive = pytest.mark.parametrize("name", [name for name in PRIMITIVE if name not in DISCRETE])
 every_decomposable = pytest.mark.parametrize("name", [name for name in DECOMPOSABLE if name in PRIMITIVE])
 both_dtypes = st.sampled_from([torch.float32, torch.float64])
-
-
-def made(name: str, case: Problem) -> Similarity:
-    return SIMILARITIES[name](*case.sizes)
-
-
-def decomposable(name: str, case: Problem) -> DecomposableSimilarity:
-    similarity = made(name, case)
-    assert isinstance(similarity, DecomposableSimilarity)
-    return similarity
 
 
 def linear(name: str, case: Problem) -> LinearSimilarity:

@@ -72,15 +72,28 @@ class State:
         return (sums / mass.where(mass > 0, 1.0) if is_mean else sums).where(mass > 0, torch.nan)
 
     def recalled(
-        self, queries: Queries, k: int, rows: Tensor | None = None, groups: Sequence[object] | None = None
+        self,
+        queries: Queries,
+        k: int,
+        rows: Tensor | None = None,
+        groups: Sequence[object] | None = None,
+        looks_up: bool = True,
     ) -> Recall[Tensor]:
-        """Recall by the scores of all patterns, or of some rows (m,)."""
+        """Recall by the scores of all patterns, or of some rows (m,).
+
+        Args:
+            looks_up: the stored patterns of the answers; else these have no columns.
+        """
         k = min(k, len(self.patterns))
         answered = None if groups is not None else self._planned(queries, k, rows)
         if answered is not None:
-            return self._answered(answered)
+            return self._answered(answered, looks_up)
         ranked = rank(self.model, self.stored(), queries, k, groups=groups, rows=rows, log_prior=self.log_prior)
-        return answers_of(ranked, self.model, k, self.patterns, self.labels)
+        return answers_of(ranked, self.model, k, self.told(looks_up), self.labels)
+
+    def told(self, looks_up: bool) -> Tensor:
+        """The patterns that answers are looked up in."""
+        return self.patterns if looks_up else self.patterns[:, :0]
 
     def _planned(self, queries: Queries, k: int, rows: Tensor | None) -> Answered | None:
         """The answer of the compiled recall; None where it has none."""
@@ -93,17 +106,23 @@ class State:
             allowed[rows.numpy()] = True
         return plan.rank(queries.detach().numpy(), k, torch.get_num_threads(), allowed)
 
-    def _answered(self, found: Answered) -> Recall[Tensor]:
+    def _answered(self, found: Answered, looks_up: bool) -> Recall[Tensor]:
         ids, posterior = torch.from_numpy(found.ids), torch.from_numpy(found.posterior)
         unknown = None if found.unknown is None else torch.from_numpy(found.unknown)
         labels = labels_at(self.labels, found.ids)
-        patterns = self.patterns.detach()[ids.clamp_min(0)]
+        patterns = self.told(looks_up).detach()[ids.clamp_min(0)]
         if bool((ids < 0).any()):
             patterns.masked_fill_((ids < 0).unsqueeze(-1), torch.nan)
         return Recall(ids, posterior, patterns, unknown, labels, self.model.is_checked)
 
     def recalled_together(
-        self, queries: Queries, k: int, rows: Tensor | None, groups: Sequence[object] | None, same: Entries
+        self,
+        queries: Queries,
+        k: int,
+        rows: Tensor | None,
+        groups: Sequence[object] | None,
+        same: Entries,
+        looks_up: bool = True,
     ) -> Recall[Tensor]:
         """Recall the common origin of queries that `same` has equal entries for."""
         k, numbers = min(k, len(self.patterns)), numbers_of_entries("same", same, len(queries)).to(queries.device)
@@ -111,7 +130,7 @@ class State:
             self.model, self.stored(), queries, numbers, k, groups=groups, rows=rows, log_prior=self.log_prior
         )
         posterior = posterior_of(ranked, without_floor(self.model), k)[0]
-        return looked_up(ranked, posterior, unknown, self.model, self.patterns, self.labels)
+        return looked_up(ranked, posterior, unknown, self.model, self.told(looks_up), self.labels)
 
     def explained(
         self,

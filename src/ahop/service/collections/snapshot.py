@@ -19,6 +19,7 @@ from ahop.memory.model import Model
 from ahop.memory.recall import Recall
 from ahop.memory.recaller import answers_of
 from ahop.memory.state import State
+from ahop.modulations.unmodulated import Unmodulated
 from ahop.scale.indexes.row_index import Index
 from ahop.service.collections.columns import Columns, longest
 
@@ -135,9 +136,9 @@ class Snapshot(BaseSnapshot):
         self.name_bytes = longest(self.columns or [UNNAMED])
         self.filters = {name: column.kind.__name__ for name, column in self.metadata.columns.items()}
         state = State(memory.patterns, memory.log_prior, memory.labels, memory.model)
-        # Where nothing is modulated, the very tensor: its blocks are packed, and those of a view would not be.
-        self._state = replace(state, modulated=state.stored())
-        self._without_patterns = replace(self._state, patterns=memory.patterns[:, :0])
+        # Where nothing is modulated, the very tensor: a plan is made of it, and its blocks are packed.
+        is_modulated = not isinstance(memory.modulation, Unmodulated)
+        self._state = replace(state, modulated=state.stored()) if is_modulated else state
         self._row_of: dict[int, int] | None = None
         self._rows: OrderedDict[str, Tensor] = OrderedDict()
         self._lock = Lock()
@@ -194,13 +195,13 @@ class Snapshot(BaseSnapshot):
     def answers(self, queries: Tensor, k: int, options: RecallOptions = ALL) -> Recall[Tensor]:
         rows, groups = options.rows, options.groups
         assert not isinstance(rows, str)
-        state, k = self._state if options.patterns else self._without_patterns, min(k, len(self))
+        state, k = self._state, min(k, len(self))
         if options.same is not None:
-            return state.recalled_together(queries, k, rows, groups, options.same)
+            return state.recalled_together(queries, k, rows, groups, options.same, options.patterns)
         if self.index is None or not self.uses_index(k):
-            return state.recalled(queries, k, rows, groups)
+            return state.recalled(queries, k, rows, groups, options.patterns)
         ranked = self.index.search(queries, self.index.candidates, where=rows, groups=groups)
-        return answers_of(ranked, state.model, k, state.patterns, state.labels)
+        return answers_of(ranked, state.model, k, state.told(options.patterns), state.labels)
 
     def explain(self, query: Tensor, rows: Passing | None, group: str | None) -> Explanation:
         """Explain the answer to one query (1, d), among the rows that may be answered."""
