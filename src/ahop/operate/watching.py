@@ -304,17 +304,19 @@ class _Watcher:
         return self.then.seen.rows(rows) if rows else None
 
     def _shares(self, now: _Answered) -> tuple[Share, Share | None]:
+        of_known = self._around(float(now.posterior.mean()), now.posterior, ())
         if now.unknown is None or self.watched.rate is None:
-            return self._around(float(now.posterior.mean()), now.posterior, ()), None
+            return of_known, None
         mixture = Mixture(now.unknown, self.watched.rate)
         if not mixture.is_told:
-            return self._around(float(now.posterior.mean()), now.posterior, ()), None
+            return of_known, None
         share = mixture.share(self.side)
-        pairs = self.watched.pairs
-        least = 0.0 if pairs is not None and pairs < TELLING_PAIRS else share.low
-        of_share = [now.posterior * (1 - mixture.unknown(rate)) for rate in (share.value, share.high, least)]
+        of_share = [now.posterior * (1 - mixture.unknown(rate)) for rate in (share.value, share.high, share.low)]
         value, *ends = (float(each.mean()) for each in of_share)
-        return self._around(value, of_share[0], ends), share
+        told = self._around(value, of_share[0], ends)
+        if self.watched.pairs is not None and self.watched.pairs < TELLING_PAIRS:
+            told = replace(told, high=max(told.high, of_known.high))
+        return told, share
 
     def _around(self, value: float, confidence: Rows, ends: Sequence[float]) -> Share:
         """The value with the chance of these queries, of the pairs of the calibration and of groups, and its ends."""
