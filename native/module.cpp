@@ -423,6 +423,8 @@ const Passes& passes() { return *all()[chosen].of_plans; }
 }  // namespace ahop
 
 NB_MODULE(_native, module) {
+    // A plan may live as long as the process; where it ends, nobody wants to read of it, least of all in a log of JSON.
+    nanobind::set_leak_warnings(false);
     module.attr("MOST_DIMENSIONS") = ahop::MOST_DIMENSIONS;
     module.def("instruction_sets", &ahop::instruction_sets, "What this machine can run, fastest first.");
     module.def("use", &ahop::use, nb::arg("name"), "Choose one of them; for tests.");

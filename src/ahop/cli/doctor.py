@@ -20,7 +20,7 @@ from ahop.cli.talk import Talk, facts, grid
 
 # The extra that others stand on, and a line that says so.
 FIT = "fit"
-OURS = re.compile(r"ahop\[fit\]")
+OURS = "ahop[fit]"
 COMPILERS = ("c++", "g++", "clang++", "cl")
 
 
@@ -144,7 +144,7 @@ def _extras() -> dict[str, list[str]]:
         if extra is None or name is None or extra[1] == "dev":
             continue
         missing = found.setdefault(extra[1], [])
-        if OURS.match(line):
+        if line.startswith(OURS):
             missing.append(FIT)
         elif not _is_there(name[0]):
             missing.append(name[0])
