@@ -182,3 +182,10 @@ def test_a_waterfall_ends_at_the_log_odds() -> None:
     assert sum(widths[:-1]) == pytest.approx(explained.log_odds)
     assert widths[-1] == pytest.approx(explained.log_odds)
     matplotlib.pyplot.close(figure)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_value_beyond_all_differences_speaks_for_neither() -> None:
+    memory = ahop.AssociativeMemory(torch.tensor([[0.0, 1.0], [0.0, 2.0]]), ahop.EuclideanSimilarity())
+    said = memory.explain([3e38, 1.2])
+    assert next(bar.log_odds for bar in said.bars if bar.name == "dimension 0") == 0

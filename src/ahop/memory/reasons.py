@@ -124,8 +124,11 @@ def no_detector() -> UnsupportedError:
 
 
 def _lead(values: NDArray[Any]) -> Any:
-    """Lead of the first over the second, if there is one."""
-    return values[0] if len(values) == 1 else values[0] - values[1]
+    """Lead of the first over the second, if there is one; of equals none, also where both are infinite."""
+    if len(values) == 1:
+        return values[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(values[0] == values[1], 0.0, values[0] - values[1])
 
 
 def _word(size: float, is_kept: bool | None, seen: float, stored: float) -> str:
