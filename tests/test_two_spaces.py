@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.distributions import MultivariateNormal
 from torch.testing import assert_close
 
@@ -147,6 +147,15 @@ def index_of(memory: ahop.AssociativeMemory) -> Index:
     lifting = lift(memory.similarity, memory.patterns)
     assert lifting.size == COLUMNS + 1
     return Index(memory, lifting, ExactEngine(lifted(memory, lifting)), candidates=20)
+
+
+def test_an_index_of_many_rows_needs_no_pairs() -> None:
+    generator = Generator().manual_seed(4)
+    stored = torch.randn(4000, 6, generator=generator)
+    copies = stored @ torch.randn(6, 3, generator=generator) + 0.01 * torch.randn(4000, 3, generator=generator)
+    memory = ahop.fit(stored, pairs=(torch.arange(100), copies[:100]), progress=False)
+    found = ahop.index(memory).recall(copies[200:220], k=2)
+    assert torch.equal(found.indices, memory.recall(copies[200:220], k=2).indices)
 
 
 @pytest.mark.parametrize("most_bytes", [2**27, 0], ids=["patterns prepared", "nothing kept"])

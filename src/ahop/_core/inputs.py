@@ -22,7 +22,7 @@ from ahop._core.rows import (
     row_numbers,
 )
 from ahop._core.tensors import saturate
-from ahop._core.typing import Array, Asked, Entries, NotTensor, Origins, Patterns, PerPattern, RowsLike
+from ahop._core.typing import AnyQueries, Array, Entries, NotTensor, Origins, Patterns, PerPattern, RowsLike
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 
@@ -41,28 +41,31 @@ def as_queries(
     like: Patterns,
     name: str = "queries",
     columns: Sequence[str] | None = None,
-    asked: int | None = None,
-) -> Asked:
+    query_dimensions: int | None = None,
+) -> AnyQueries:
     """Check queries of shape (b, d), on the device and in the dtype of the stored patterns; b may be 0.
 
     The columns of a frame are put into the order of `columns`, the names that the stored patterns have for them.
 
     Args:
-        asked: how many columns queries have, where these are others than those of the patterns; they have no names.
+        query_dimensions: how many columns queries have, where these are others than those of the patterns; they have no
+            names.
     """
-    known = columns if asked is None else None
+    known = columns if query_dimensions is None else None
     check_named(name, queries, known)
     tensor = as_matrix(name, queries, known)
-    if asked is None:
+    if query_dimensions is None:
         check_width(name, tensor.shape, like.shape[-1])
     else:
-        check_width(name, tensor.shape, asked, "the copies that were learned from had")
+        check_width(name, tensor.shape, query_dimensions, "the copies that were learned from had")
     return saturate(tensor, like.dtype).to(like.device)
 
 
-def as_query(query: Any, like: Patterns, columns: Sequence[str] | None = None, asked: int | None = None) -> Asked:
+def as_query(
+    query: Any, like: Patterns, columns: Sequence[str] | None = None, query_dimensions: int | None = None
+) -> AnyQueries:
     """One query as a matrix (1, d): a row of its own, a matrix or frame of one row, or a row of a frame."""
-    checked = as_queries(as_matrix_of_one(query), like, "query", columns, asked)
+    checked = as_queries(as_matrix_of_one(query), like, "query", columns, query_dimensions)
     check_single(len(checked))
     return checked
 

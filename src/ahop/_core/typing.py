@@ -14,7 +14,7 @@ from torch import Tensor
 Patterns: TypeAlias = Float[Tensor, "*batch n d"]
 Queries: TypeAlias = Float[Tensor, "*batch b d"]
 # Queries that may have other columns than patterns.
-Asked: TypeAlias = Float[Tensor, "*batch b q"]
+AnyQueries: TypeAlias = Float[Tensor, "*batch b q"]
 Scores: TypeAlias = Float[Tensor, "*batch b n"]
 Weights: TypeAlias = Float[Tensor, "*batch b n"]
 PerDimension: TypeAlias = Float[Tensor, "*batch b n d"]

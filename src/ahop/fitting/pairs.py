@@ -83,7 +83,7 @@ def _checked(
             "origins pass `(frame['origin'], frame.drop(columns='origin'))`."
         )
     origins, copies = pairs
-    asked = _width_of(copies, memory) if other_columns else memory.model.asked
+    asked = _width_of(copies, memory) if other_columns else memory.model.query_dimensions
     queries = as_queries(copies, memory.patterns, "copies", memory.columns, asked)
     if not len(queries) and not may_be_empty:
         raise InvalidValueError("`pairs` must hold at least one pair; got none.")

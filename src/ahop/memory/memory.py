@@ -160,12 +160,12 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def scores(self, queries: RowsLike) -> Scores:
         r"""$\mathrm{sim}(\mathrm{mod}(\Xi), x) + \log p(\xi)$, (b, n)."""
         state = self._state()
-        return state.scores(as_queries(queries, state.patterns, columns=self.columns, asked=self._query_width))
+        return state.scores(self._checked(queries))
 
     def weights(self, queries: RowsLike) -> Weights:
         r"""$\mathrm{sep}(s)$, (b, n)."""
         state = self._state()
-        return state.weights(as_queries(queries, state.patterns, columns=self.columns, asked=self._query_width))
+        return state.weights(self._checked(queries))
 
     @overload
     def retrieve(self, queries: Tensor) -> Tensor: ...
@@ -174,7 +174,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
     def retrieve(self, queries: RowsLike) -> Array:
         r"""$y = \mathrm{sep}(s)\,\Xi$, (b, d), of the same kind as the queries; also what calling the memory does."""
         state = self._state()
-        checked = as_queries(queries, state.patterns, columns=self.columns, asked=self._query_width)
+        checked = self._checked(queries)
         row_bytes = 4 * len(state.patterns) * state.patterns.element_size()
         parts = [state.read(state.weights(checked[rows])) for rows in blocks(len(checked), row_bytes)]
         return same_kind(torch.cat(parts) if parts else checked, queries)
@@ -197,7 +197,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
             group: where the query comes from, if the memory was fitted with groups.
         """
         state = self._state()
-        asked = as_query(query, state.patterns, self.columns, self._query_width)
+        asked = as_query(query, state.patterns, self.columns, self._query_dimensions)
         return state.explained(asked, against, group, state.labels, self.columns)
 
     def for_group(self, group: object) -> "AssociativeMemory":
@@ -216,7 +216,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         model = state.model
         if model.energy is None:
             raise UnsupportedError("This network has no energy (Table 1 of the paper gives none for U-Hop).")
-        checked = as_queries(queries, state.patterns, columns=self.columns, asked=self._query_width)
+        checked = self._checked(queries)
         return model.energy(checked, state.scores(checked), model.separation, model.modulation)
 
     def add(self, patterns: RowsLike, labels: Entries | None = None) -> Tensor:
@@ -305,8 +305,8 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
 
     @property
     @override
-    def _query_width(self) -> int | None:
-        return self.model.asked
+    def _query_dimensions(self) -> int | None:
+        return self.model.query_dimensions
 
     @override
     def _recalled(

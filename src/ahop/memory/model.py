@@ -68,16 +68,16 @@ class Model(nn.Module):
         return dict(zip(self.group_names, found, strict=True))
 
     @property
-    def asked(self) -> int | None:
+    def query_dimensions(self) -> int | None:
         """Number of columns of queries, where they are others than those of patterns."""
-        return self.similarity.asked
+        return self.similarity.query_dimensions
 
     def check_same_columns(self, what: str) -> None:
         """Refuse what compares columns of queries with those of patterns, where they are others."""
-        if self.asked is not None:
+        if self.query_dimensions is not None:
             raise UnsupportedError(
                 f"{what} compares queries with stored patterns column by column, and queries of this memory have "
-                f"{self.asked} columns of their own. Recall with the memory or an index of it."
+                f"{self.query_dimensions} columns of their own. Recall with the memory or an index of it."
             )
 
     @property

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from ahop._core.blocks import blocks
 from ahop._core.tensors import distinct
-from ahop._core.typing import Asked, Patterns
+from ahop._core.typing import AnyQueries, Patterns
 from ahop.memory.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.similarities.additive import AdditiveSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
@@ -20,7 +20,7 @@ COPIES = 8
 
 
 def paired_scores(
-    similarity: Similarity, patterns: Patterns, rows: Tensor, queries: Asked, worst: Tensor | None = None
+    similarity: Similarity, patterns: Patterns, rows: Tensor, queries: AnyQueries, worst: Tensor | None = None
 ) -> Tensor:
     """The scores (b, c) of each query with the patterns of its rows (b, c).
 
@@ -37,7 +37,7 @@ def paired_scores(
     return torch.cat(parts) if parts else queries.new_empty(rows.shape)
 
 
-def _paired(similarity: Similarity, patterns: Patterns, rows: Tensor, queries: Asked) -> Tensor:
+def _paired(similarity: Similarity, patterns: Patterns, rows: Tensor, queries: AnyQueries) -> Tensor:
     if isinstance(similarity, PooledSimilarity):
         return similarity.combined(_paired(part, patterns, rows, queries) for part in similarity.parts())
     if isinstance(similarity, AlignedSimilarity):

@@ -97,14 +97,14 @@ class BaseRecaller(ABC, Generic[Filter]):
 
     def _checked(self, queries: RowsLike) -> Any:
         """Queries as `_recalled` takes them."""
-        return as_queries(queries, self._like(), columns=self.columns, asked=self._query_width)
+        return as_queries(queries, self._like(), columns=self.columns, query_dimensions=self._query_dimensions)
 
     def _like(self) -> Tensor:
         """A tensor (n, d) in the dtype and on the device of the stored patterns; n may be 0."""
         return torch.empty(0, self.dimensions)
 
     @property
-    def _query_width(self) -> int | None:
+    def _query_dimensions(self) -> int | None:
         """Number of columns of queries, where they are others than those of the patterns."""
         return None
 

@@ -126,7 +126,8 @@ class Runtime:
         asked = read_queries(as_matrix_of_one(query), self.dimensions, self.columns, "query")
         check_single(len(asked))
         model, plan = self._for(str(group) if str(group) in self.group_names else None)
-        found = self._ranked(plan, asked, len(self))
+        # A floor is shared by all that are known, so the odds of a rival need every posterior.
+        found = self._ranked(plan, asked, len(self) if _has_floor(model) else min(2, len(self)))
         rows = self._compared(found, against)
         said = contributions(model.similarity, self.patterns[rows], asked[0], self.patterns)
         called = rows.tolist() if self.labels is None else self.labels[rows].tolist()
@@ -215,13 +216,17 @@ def _log_odds(
     prior: NDArray[np.float64] | None,
 ) -> float:
     """Log odds of the first against the second of two rows, whose scores alone say them unless there is a floor."""
-    if model.separation.kind == "Softmax" and model.separation.floor > 0:
+    if _has_floor(model):
         posterior = found.posterior[0].astype(np.float64)
         shares = posterior[np.argsort(found.ids[0])[rows]]
         shares = np.where(shares > 0, shares, model.separation.floor / max(1, np.count_nonzero(posterior)))
         return float(np.log(shares[0] / shares[1]))
     lead = model.beta * (scores[0] - scores[1])
     return float(lead if prior is None else lead + prior[0] - prior[1])
+
+
+def _has_floor(model: Part) -> bool:
+    return model.separation.kind == "Softmax" and bool(model.separation.floor > 0)
 
 
 def _in_single_precision(where: str, stored: NDArray[Any]) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from ahop._core.best_rows import BestRows
 from ahop._core.blocks import TEMPORARY_BYTES, blocks
 from ahop._core.prepared import have_gaps
 from ahop._core.tensors import lowest, saturate
-from ahop._core.typing import Asked, Patterns, Scores
+from ahop._core.typing import AnyQueries, Patterns, Scores
 from ahop.memory.model import Model
 from ahop.memory.ranking import Ranked, Ranking, gathered, stacked
 from ahop.separations.base import Separation
@@ -18,7 +18,7 @@ from ahop.similarities.base import Similarity
 
 # Scores of one block and what is made of them: small enough to stay in the caches of most machines.
 BLOCK_BYTES = 8 * 2**20
-# Asked that are ranked together: more would leave few columns to a block.
+# Queries that are ranked together: more would leave few columns to a block.
 MOST_QUERIES = 1024
 # Columns for each row that is kept: sorting the best of a block costs as much as looking at so many.
 COLUMNS_A_ROW = 32
@@ -30,7 +30,7 @@ LEAST_DOUBT = 1e-7
 def rank(
     model: Model,
     patterns: Patterns,
-    queries: Asked,
+    queries: AnyQueries,
     k: int,
     *,
     groups: Sequence[object] | None = None,
@@ -71,7 +71,7 @@ def rank(
 
 
 @torch.no_grad()
-def nearest(similarity: Similarity, patterns: Patterns, queries: Asked, k: int) -> Tensor:
+def nearest(similarity: Similarity, patterns: Patterns, queries: AnyQueries, k: int) -> Tensor:
     """The rows (b, k) of the patterns with the best scores, for whom nothing else matters; -1 where there are no more.
 
     The same rows as by `rank`, which weighs all scores besides.
@@ -91,7 +91,7 @@ def nearest(similarity: Similarity, patterns: Patterns, queries: Asked, k: int) 
 def rank_together(
     model: Model,
     patterns: Patterns,
-    queries: Asked,
+    queries: AnyQueries,
     same: Tensor,
     k: int,
     *,
@@ -175,7 +175,7 @@ def without_impossible(scores: Scores, log_prior: Tensor) -> Scores:
 
 
 @torch.no_grad()
-def settled(model: Model, patterns: Patterns, queries: Asked, rows: Tensor | None = None) -> Model:
+def settled(model: Model, patterns: Patterns, queries: AnyQueries, rows: Tensor | None = None) -> Model:
     """The model for these queries alone, whose scores depend on no other pattern; itself where that is so anyway.
 
     Args:
@@ -189,7 +189,7 @@ def settled(model: Model, patterns: Patterns, queries: Asked, rows: Tensor | Non
 
 
 @torch.no_grad()
-def worst_among(similarity: Similarity, patterns: Patterns, queries: Asked) -> Tensor:
+def worst_among(similarity: Similarity, patterns: Patterns, queries: AnyQueries) -> Tensor:
     """The worst scores (b, m) among all patterns, block by block; see `Similarity.worst_scores`."""
     worst = queries.new_full((len(queries), similarity.worst_count), torch.inf)
     for part in blocks(len(patterns), 16 * max(1, len(queries)), TEMPORARY_BYTES):
@@ -199,7 +199,7 @@ def worst_among(similarity: Similarity, patterns: Patterns, queries: Asked) -> T
 
 
 def _scores(
-    similarity: Similarity, patterns: Patterns, queries: Asked, whole: bool, k: int
+    similarity: Similarity, patterns: Patterns, queries: AnyQueries, whole: bool, k: int
 ) -> Iterator[tuple[Scores, slice]]:
     """The scores of the queries with blocks of the patterns, or with all of them at once."""
     column = 4 * len(queries) * patterns.element_size()

@@ -14,7 +14,7 @@ from ahop._core.missing import filled, holds_nan, observed
 from ahop._core.overlap import shared_dimensions
 from ahop._core.prepared import have_gaps
 from ahop._core.tensors import all_finite, lowest, saturate
-from ahop._core.typing import Asked, Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
+from ahop._core.typing import AnyQueries, Coefficients, Features, Indices, Patterns, PerDimension, Queries, Scores
 from ahop.errors import UnsupportedError
 from ahop.similarities.contributions import Contributions
 
@@ -32,30 +32,31 @@ class Similarity(Component, ABC):
     Attributes:
         missing_is_evidence: the formulas themselves know what a NaN says; they get the data as they are, and no score
             is put in the place of theirs.
-        asked: how many columns queries have, where these are others than those of patterns; None if they are the same.
+        query_dimensions: how many columns queries have, where these are others than those of patterns; None if they are
+            the same.
         compares_patterns: where data have gaps, a score may depend on the other patterns: score all of them at once,
             or give it the worst scores of all of them by `with_worst`.
     """
 
     missing_is_evidence: bool = False
     compares_patterns: bool = False
-    asked: int | None = None
+    query_dimensions: int | None = None
 
     @abstractmethod
-    def forward(self, patterns: Patterns, queries: Asked) -> Scores: ...
+    def forward(self, patterns: Patterns, queries: AnyQueries) -> Scores: ...
 
-    def reads_gaps(self, patterns: Patterns, queries: Asked) -> bool:
+    def reads_gaps(self, patterns: Patterns, queries: AnyQueries) -> bool:
         """True if `forward` itself handles NaN in this data."""
         return self.missing_is_evidence
 
-    def partial(self, patterns: Patterns, queries: Asked) -> Scores:
+    def partial(self, patterns: Patterns, queries: AnyQueries) -> Scores:
         """The formula for data with NaN in it, from what was observed. Pairs that share nothing may get any number."""
         raise UnsupportedError(
             f"{self!r} does not say what it makes of values that were not observed (NaN). Fill them first, or write "
             "its method `partial`."
         )
 
-    def __call__(self, patterns: Patterns, queries: Asked) -> Scores:
+    def __call__(self, patterns: Patterns, queries: AnyQueries) -> Scores:
         has_gaps = not self.reads_gaps(patterns, queries) and have_gaps(patterns, queries)
         formula = self.partial if has_gaps else super().__call__
         scores: Scores = formula(patterns, queries)
@@ -68,7 +69,7 @@ class Similarity(Component, ABC):
             return scores.masked_fill(shared_dimensions(patterns, queries) == 0, lowest(scores.dtype))
         return scores
 
-    def contributions(self, patterns: Patterns, queries: Asked) -> Contributions:
+    def contributions(self, patterns: Patterns, queries: AnyQueries) -> Contributions:
         """Contributions to each score: of dimensions, where these are added up, and of the whole vector."""
         return Contributions.of_whole(type(self).__name__, self(patterns, queries), patterns.shape[-1])
 
@@ -77,7 +78,7 @@ class Similarity(Component, ABC):
         """Number of worst scores that `with_worst` takes; zero where no score depends on the other patterns."""
         return 0
 
-    def worst_scores(self, patterns: Patterns, queries: Asked) -> Tensor:
+    def worst_scores(self, patterns: Patterns, queries: AnyQueries) -> Tensor:
         """The worst scores (b, m) that stand for missing ones; infinity for those of which none is known.
 
         Over patterns that come in parts, their minimum is that of all.
@@ -97,7 +98,7 @@ class Similarity(Component, ABC):
         return self
 
 
-def over_leading_axes(formula: Formula, patterns: Patterns, queries: Asked) -> Scores:
+def over_leading_axes(formula: Formula, patterns: Patterns, queries: AnyQueries) -> Scores:
     """A formula for matrices, on each pair of them in a batch."""
     if patterns.ndim == 2:
         return formula(patterns, queries)

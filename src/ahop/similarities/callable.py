@@ -8,7 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from ahop._core.tensors import all_finite, saturate
-from ahop._core.typing import Array, Asked, Patterns, Scores
+from ahop._core.typing import AnyQueries, Array, Patterns, Scores
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.similarities.base import Similarity, over_leading_axes
 
@@ -48,10 +48,10 @@ class CallableSimilarity(Similarity):
         return f"function={function}, name={self.name!r}"
 
     @override
-    def forward(self, patterns: Patterns, queries: Asked) -> Scores:
+    def forward(self, patterns: Patterns, queries: AnyQueries) -> Scores:
         return over_leading_axes(self._scores, patterns, queries)
 
-    def _scores(self, patterns: Patterns, queries: Asked) -> Scores:
+    def _scores(self, patterns: Patterns, queries: AnyQueries) -> Scores:
         shape = len(queries), len(patterns)
         if not len(queries):
             return queries.new_empty(shape)

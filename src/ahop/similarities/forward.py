@@ -10,7 +10,7 @@ from ahop._core.checks import check_count
 from ahop._core.missing import filled, holds_nan
 from ahop._core.prepared import derived, worth_preparing
 from ahop._core.tensors import distinct
-from ahop._core.typing import Asked, Patterns, Scores
+from ahop._core.typing import AnyQueries, Patterns, Scores
 from ahop.similarities.base import Similarity, over_leading_axes
 from ahop.similarities.contributions import Contributions
 
@@ -27,7 +27,7 @@ class ForwardSimilarity(Similarity):
 
     Args:
         dimensions: of patterns.
-        asked: how many columns queries have; None if they are those of patterns.
+        query_dimensions: how many columns queries have; None if they are those of patterns.
     """
 
     missing_is_evidence = True
@@ -36,11 +36,11 @@ class ForwardSimilarity(Similarity):
     center: Tensor
     mean: Tensor
 
-    def __init__(self, dimensions: int, asked: int | None = None) -> None:
+    def __init__(self, dimensions: int, query_dimensions: int | None = None) -> None:
         super().__init__()
         self.dimensions = check_count("dimensions", dimensions)
-        self.asked = None if asked is None else check_count("asked", asked)
-        width = self.asked or self.dimensions
+        known = None if query_dimensions is None else check_count("query_dimensions", query_dimensions)
+        self.query_dimensions, width = known, known or self.dimensions
         self.register_buffer("slopes", torch.eye(width, self.dimensions))
         self.register_buffer("precision", torch.eye(width))
         self.register_buffer("center", torch.zeros(self.dimensions))
@@ -48,16 +48,16 @@ class ForwardSimilarity(Similarity):
 
     @override
     def configuration(self) -> dict[str, object]:
-        return {"dimensions": self.dimensions, "asked": self.asked}
+        return {"dimensions": self.dimensions, "query_dimensions": self.query_dimensions}
 
     @override
-    def forward(self, patterns: Patterns, queries: Asked) -> Scores:
+    def forward(self, patterns: Patterns, queries: AnyQueries) -> Scores:
         if holds_nan(queries):
             return over_leading_axes(self._marginal, patterns, queries)
         stored = derived(patterns, self.with_bias, self)
         return self.images(queries) @ stored[..., :-1].mT + stored[..., -1].unsqueeze(-2)
 
-    def images(self, queries: Asked) -> Tensor:
+    def images(self, queries: AnyQueries) -> Tensor:
         r"""$A^\top P (x - m)$, (b, d): where a query stands among the stored patterns about their center."""
         return (queries - self.mean.to(queries)) @ self.precision.to(queries) @ self.slopes.to(queries)
 
@@ -80,17 +80,17 @@ class ForwardSimilarity(Similarity):
             stored = self.with_bias(patterns[chosen])[places]
         return (stored[..., :-1] @ self.images(queries).unsqueeze(-1)).squeeze(-1) + stored[..., -1]
 
-    def drawn(self, patterns: Patterns, generator: Generator) -> Asked:
-        r"""Asked $m + A (\xi - c) + e$ with noise of precision $P$."""
+    def drawn(self, patterns: Patterns, generator: Generator) -> AnyQueries:
+        r"""Queries $m + A (\xi - c) + e$ with noise of precision $P$."""
         about = self._about(patterns)
         factor = torch.linalg.cholesky(self.precision.double())
         noise = torch.randn(len(factor), len(about), generator=generator, dtype=torch.float64).to(factor)
         noise = torch.linalg.solve_triangular(factor.mT, noise, upper=True).mT
-        queries: Asked = self.mean.to(about) + about @ self.slopes.to(about).mT + noise.to(about)
+        queries: AnyQueries = self.mean.to(about) + about @ self.slopes.to(about).mT + noise.to(about)
         return queries
 
     @override
-    def contributions(self, patterns: Patterns, queries: Asked) -> Contributions:
+    def contributions(self, patterns: Patterns, queries: AnyQueries) -> Contributions:
         """Evidence of each column of the patterns."""
         if holds_nan(queries):
             return super().contributions(patterns, queries)
@@ -101,7 +101,7 @@ class ForwardSimilarity(Similarity):
     def _about(self, patterns: Patterns) -> Tensor:
         return filled(patterns - self.center.to(patterns))
 
-    def _marginal(self, patterns: Patterns, queries: Asked) -> Scores:
+    def _marginal(self, patterns: Patterns, queries: AnyQueries) -> Scores:
         """Query by query: the precision of what was observed, $P_{oo} - P_{om} P_{mm}^{-1} P_{mo}$."""
         expected = self._about(patterns) @ self.slopes.to(patterns).mT
         precision, scores = self.precision.to(queries), []

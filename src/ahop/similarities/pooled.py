@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from ahop._core.checks import check_kind
 from ahop._core.tensors import lowest, saturate
-from ahop._core.typing import Asked, Indices, Patterns, Scores
+from ahop._core.typing import AnyQueries, Indices, Patterns, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
@@ -46,7 +46,9 @@ class PooledSimilarity(Similarity):
                 "out to call them by their classes."
             )
         self.register_buffer("weights", torch.ones(len(chosen)))
-        self.asked = next((each.asked for each in chosen if each.asked is not None), None)
+        self.query_dimensions = next(
+            (each.query_dimensions for each in chosen if each.query_dimensions is not None), None
+        )
         self._worst: list[Tensor | None] = [None] * len(chosen)
 
     @override
@@ -54,11 +56,11 @@ class PooledSimilarity(Similarity):
         return {"members": self.parts(), "names": self.names}
 
     @override
-    def forward(self, patterns: Patterns, queries: Asked) -> Scores:
+    def forward(self, patterns: Patterns, queries: AnyQueries) -> Scores:
         return self.combined(member(patterns, queries) for member in self.parts())
 
     @override
-    def contributions(self, patterns: Patterns, queries: Asked) -> Contributions:
+    def contributions(self, patterns: Patterns, queries: AnyQueries) -> Contributions:
         """Contributions of all members. A member without evidence for a pair contributes a constant."""
         found = Contributions(patterns.new_zeros(len(queries), *patterns.shape), {})
         for place, (name, weight, member) in enumerate(zip(self.names, self.weights, self.parts(), strict=True)):
@@ -87,7 +89,7 @@ class PooledSimilarity(Similarity):
         return sum(member.worst_count or 1 for member in self.parts())
 
     @override
-    def worst_scores(self, patterns: Patterns, queries: Asked) -> Tensor:
+    def worst_scores(self, patterns: Patterns, queries: AnyQueries) -> Tensor:
         """Worst scores of each member. A pool among them has nothing missing once its own members have theirs."""
         return torch.cat(
             [

@@ -86,10 +86,6 @@ def _is_whole(training: TrainingSet) -> bool:
     return training.missing <= training.settings.candidates.most_missing_share
 
 
-def _is_complete(training: TrainingSet) -> bool:
-    return training.has_other_columns
-
-
 def _fills_tables(training: TrainingSet) -> bool:
     least = training.settings.candidates.table_pairs * training.copies.shape[1]
     return float((~training.copies.isnan()).sum()) >= least
@@ -108,7 +104,9 @@ LEARNED = (
     Candidate("euclidean", lambda training: EuclideanSimilarity(), is_fixed=True),
     Candidate("nuisance", learn_nuisance, suits=_is_whole),
 )
-FORWARD = Candidate("forward", _learn_forward, suits=_is_complete, takes_other_columns=True)
+FORWARD = Candidate(
+    "forward", _learn_forward, suits=lambda training: training.has_other_columns, takes_other_columns=True
+)
 FOOTPRINT = Candidate("footprint", _footprint, suits=_fills_footprints)
 METRICS = (
     Candidate("manhattan", lambda training: ManhattanSimilarity(), is_fixed=True),

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ahop._core.tensors import distinct
-from ahop._core.typing import Asked, Origins, Patterns, PerPattern, PerQuery
+from ahop._core.typing import AnyQueries, Origins, Patterns, PerPattern, PerQuery
 from ahop.errors import InvalidValueError
 from ahop.similarities.forward import ForwardSimilarity
 
@@ -41,7 +41,7 @@ class ForwardChoice:
     around_identity: bool = False
 
 
-def choose_forward(patterns: Patterns, origins: Origins, copies: Asked, weights: PerQuery) -> ForwardChoice:
+def choose_forward(patterns: Patterns, origins: Origins, copies: AnyQueries, weights: PerQuery) -> ForwardChoice:
     """Settings of `fit_forward` under which held-out copies tell their origins from others best.
 
     Args:
@@ -57,7 +57,9 @@ def choose_forward(patterns: Patterns, origins: Origins, copies: Asked, weights:
     return _best([replace(best, pull=pull) for pull in PULLS], trials)
 
 
-def fit_forward(originals: Patterns, copies: Asked, weights: PerPattern, chosen: ForwardChoice) -> ForwardSimilarity:
+def fit_forward(
+    originals: Patterns, copies: AnyQueries, weights: PerPattern, chosen: ForwardChoice
+) -> ForwardSimilarity:
     r"""$x = m + A (\xi - c) + e$, $e \sim N(0, S)$: $A$ by ridge, $S$ from residuals that were left out.
 
     A residual left out is $e / (1 - h)$ with the pair's leverage $h$. $S$ is drawn to $t I$ with the mean variance $t$.
@@ -72,7 +74,7 @@ def fit_forward(originals: Patterns, copies: Asked, weights: PerPattern, chosen:
 class _Ridge:
     """Pairs in the singular directions of their originals, so that each strength costs one product."""
 
-    def __init__(self, originals: Patterns, copies: Asked, weights: PerPattern, around_identity: bool) -> None:
+    def __init__(self, originals: Patterns, copies: AnyQueries, weights: PerPattern, around_identity: bool) -> None:
         kept = weights > 0
         if int(kept.sum()) < 2:
             raise InvalidValueError("`pairs` must hold two at least, as 'forward' learns a map.")
@@ -129,7 +131,7 @@ class _Trial:
         return self.ridges[target].fitted(choice)(self.rivals, self.judges).double()
 
 
-def _folds(patterns: Patterns, origins: Origins, copies: Asked, weights: PerQuery) -> Iterator[_Trial]:
+def _folds(patterns: Patterns, origins: Origins, copies: AnyQueries, weights: PerQuery) -> Iterator[_Trial]:
     """Copies of one origin stay together."""
     different, places = distinct(origins)
     if len(different) < 2 * FORWARD_FOLDS:

@@ -132,7 +132,7 @@ def link(
     candidates, k = check_count("candidates", candidates), check_count("k", k)
     memory = _memory(left, right, progress)
     stored = memory.memory if isinstance(memory, Index) else memory
-    queries = as_queries(right, stored.patterns, "right", stored.columns, stored.model.asked)
+    queries = as_queries(right, stored.patterns, "right", stored.columns, stored.model.query_dimensions)
     names = None if groups is None else as_group_names(groups, len(queries))
     edges = edges_of(memory, queries, max(candidates, k), names)
     known = index_of(right) if labels is None else labels

@@ -23,6 +23,7 @@ from ahop.scale.indexes.mips import Geometry
 from ahop.scale.indexes.reranking import is_few, lifted, lifted_queries
 from ahop.scale.indexes.row_index import Index
 from ahop.scale.liftings.base import Lifting
+from ahop.scale.liftings.lift import typical_queries
 from ahop.similarities.base import Similarity
 from ahop.similarities.pooled import PooledSimilarity
 from ahop.variants.base import Pairs, Variant
@@ -98,8 +99,7 @@ def index(
         if can_tune or len(memory) > EXACT_COUNT:
             return tune(
                 memory,
-                pairs,
-                variant=variant,
+                drawn,
                 tolerance=tolerance,
                 candidates=candidates,
                 metadata=metadata,
@@ -124,8 +124,9 @@ def by_products(
 
 def scanned_sooner(index: Index, drawn: Pairs | None) -> int | None:
     """Largest number of queries that looking at every row answers sooner than the engine; None for any number."""
-    patterns = index.memory.patterns
-    known = patterns[torch.linspace(0, len(patterns) - 1, TIMED[-1]).long()] if drawn is None else drawn.queries
+    memory, generator = index.memory, torch.Generator().manual_seed(0)
+    stored = memory.modulation(memory.patterns)
+    known = typical_queries(memory.similarity, stored, generator) if drawn is None else drawn.queries
     most = 0
     for count in TIMED:
         asked = known[torch.arange(count) % len(known)]

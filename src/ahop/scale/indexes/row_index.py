@@ -108,10 +108,14 @@ class Index(BaseRecaller[Where]):
         }
         return facts("Index", known)
 
+    def looks_at_all(self, count: int, groups: Sequence[object] | None = None) -> bool:
+        """True where so many queries are answered by the memory itself: without an engine, or where it is faster."""
+        return self.engine is None or (groups is None and (self.scanned is None or count <= self.scanned))
+
     def explain(self, query: RowsLike | Entries, *, against: object = None, group: object = None) -> Explanation:
         """Why this query is answered as it is, as `AssociativeMemory.explain` says; the answers are the index's own."""
         memory = self.memory
-        asked = as_query(query, memory.patterns, memory.columns, self._query_width)
+        asked = as_query(query, memory.patterns, memory.columns, self._query_dimensions)
         model = memory.model.for_group(group)
         ranked = self.search(asked, 2, groups=None if group is None else [group])
         stored = self._stored()
@@ -139,7 +143,7 @@ class Index(BaseRecaller[Where]):
             worst: (b, m) the worst scores of each query among all rows of that larger answer; see
                 `Similarity.worst_scores`. If None, those of the rows that stand for all others.
         """
-        checked = as_queries(queries, self.memory.patterns, columns=self.memory.columns, asked=self._query_width)
+        checked = self._checked(queries)
         return self._search(checked, check_count("k", k), self._allowed(where), groups, worst)
 
     def add(
@@ -177,26 +181,19 @@ class Index(BaseRecaller[Where]):
 
     @property
     @override
-    def _query_width(self) -> int | None:
-        return self.memory.model.asked
+    def _query_dimensions(self) -> int | None:
+        return self.memory.model.query_dimensions
 
     @override
     def _recalled(
         self, queries: Queries, k: int, where: Where | None, groups: Sequence[object] | None
     ) -> Recall[Tensor]:
         memory, k, allowed = self.memory, min(k, len(self.removed)), self._allowed(where)
-        if self._looks_at_all(len(queries), allowed, groups):
+        are_few = allowed is not None and is_few(int(allowed.sum()), self.candidates)
+        if self._reranking is None or (self.looks_at_all(len(queries), groups) and not are_few):
             return memory._recalled(queries, k, allowed, groups)
         ranked = self._search(queries, max(k, self.candidates), allowed, groups)
         return answers_of(ranked, memory.model, k, memory.patterns, memory.labels)
-
-    def _looks_at_all(self, count: int, allowed: Tensor | None, groups: Sequence[object] | None) -> bool:
-        """True where the memory itself answers so many queries: without an engine, or where it is faster."""
-        if self._reranking is None:
-            return True
-        if groups is not None or (self.scanned is not None and count > self.scanned):
-            return False
-        return allowed is None or not is_few(int(allowed.sum()), self.candidates)
 
     def _allowed(self, where: Where | None = None) -> Tensor | None:
         """Flags (n,) of the rows that may be answered; None for all."""
@@ -218,14 +215,9 @@ class Index(BaseRecaller[Where]):
         memory, wanted = self.memory, min(max(k, self.candidates), len(self.removed))
         reranking = self._reranking
         if reranking is None:
-            rows = None if allowed is None else _numbers(allowed)
-            return rank(
-                *(memory.model, self._stored(), queries, min(k, len(self.removed))),
-                groups=groups,
-                rows=rows,
-                log_prior=memory.log_prior,
-                worst=worst,
-            )
+            rows, k = None if allowed is None else _numbers(allowed), min(k, len(self.removed))
+            model, prior = memory.model, memory.log_prior
+            return rank(model, self._stored(), queries, k, groups=groups, rows=rows, log_prior=prior, worst=worst)
         if not len(queries) or (allowed is not None and not bool(allowed.any())):
             return Ranking(memory.model, len(queries), min(wanted, k), queries).ranked()
         found = []

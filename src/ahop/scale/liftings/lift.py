@@ -11,7 +11,7 @@ from ahop._core.inputs import as_patterns, as_queries
 from ahop._core.missing import holds_nan, midpoints, quantiles
 from ahop._core.missingness import Missingness
 from ahop._core.tensors import all_finite, lowest
-from ahop._core.typing import Array, Asked, Patterns
+from ahop._core.typing import AnyQueries, Array, Patterns
 from ahop.errors import UnsupportedError
 from ahop.memory.likelihood import EvidenceSimilarity, LikelihoodSimilarity
 from ahop.scale.liftings.base import Lifting, refuse_gaps
@@ -85,13 +85,17 @@ def lift(
     tolerance, generator = check_positive("tolerance", tolerance), Generator().manual_seed(seed)
     most = check_count("most_dimensions", most_dimensions)
     stored = _some(as_patterns(patterns), WEIGHED, generator)
-    asked = None if queries is None else _some(as_queries(queries, stored, asked=similarity.asked), ASKED, generator)
+    asked = (
+        None
+        if queries is None
+        else _some(as_queries(queries, stored, query_dimensions=similarity.query_dimensions), ASKED, generator)
+    )
     if gaps is None:
         gaps = asked is not None and holds_nan(asked)
     if asked is not None and not similarity.missing_is_evidence:
         asked = asked[~asked.isnan().all(-1)]  # no pattern is closer to these than any other
     if asked is None or not len(asked):
-        asked = _typical(similarity, stored, generator)
+        asked = typical_queries(similarity, stored, generator)
     if isinstance(similarity, MADE_OF_OTHERS):
         known = similarity(stored[:MEASURED], asked) > lowest(stored.dtype)
         asked = asked[known.all(-1)]  # the others have nothing that an error could be measured on
@@ -119,7 +123,7 @@ class LiftRequest:
     """
 
     patterns: Patterns
-    queries: Asked
+    queries: AnyQueries
     tolerance: float
     gaps: bool
     most: int
@@ -208,7 +212,7 @@ def _(similarity: DecomposableSimilarity, request: LiftRequest) -> Lifting:
 
 
 def _lift_sum(
-    similarity: DecomposableSimilarity, patterns: Patterns, queries: Asked, tolerance: float, most: int
+    similarity: DecomposableSimilarity, patterns: Patterns, queries: AnyQueries, tolerance: float, most: int
 ) -> Lifting:
     """The fewest terms on the coarsest grid whose measured error is within the tolerance."""
     exact = similarity(patterns[:MEASURED], queries)
@@ -262,7 +266,12 @@ def _(pool: PooledSimilarity, request: LiftRequest) -> Lifting:
 
 
 def _lift_nuisance(
-    similarity: Similarity, variant: NuisanceVariant, patterns: Patterns, queries: Asked, tolerance: float, most: int
+    similarity: Similarity,
+    variant: NuisanceVariant,
+    patterns: Patterns,
+    queries: AnyQueries,
+    tolerance: float,
+    most: int,
 ) -> Lifting:
     """The fewest products of main directions whose measured error is within the tolerance."""
     terms, dimensions = 0, variant.dimensions
@@ -334,18 +343,18 @@ def _missingness(similarity: DecomposableSimilarity) -> Missingness | None:
     return None
 
 
-def _typical(similarity: Similarity, patterns: Patterns, generator: Generator) -> Asked:
-    """Asked as the similarity expects them, where it knows; else patterns with as much noise as they differ by."""
+def typical_queries(similarity: Similarity, patterns: Patterns, generator: Generator) -> AnyQueries:
+    """Queries as the similarity expects them, where it knows; else patterns with as much noise as they differ by."""
     originals = patterns[torch.randint(len(patterns), (ASKED,), generator=generator)]
     if isinstance(similarity, DebiasedSimilarity):
-        return _typical(similarity.base, patterns, generator) + similarity.bias.to(patterns)
+        return typical_queries(similarity.base, patterns, generator) + similarity.bias.to(patterns)
     if isinstance(similarity, ForwardSimilarity):
         return similarity.drawn(originals, generator)
     if isinstance(similarity, AlignedSimilarity):
         gain, offset = similarity.gain.to(patterns), similarity.offset.to(patterns)
-        return _typical(similarity.base, patterns, generator) * gain + offset
+        return typical_queries(similarity.base, patterns, generator) * gain + offset
     if isinstance(similarity, PooledSimilarity):
-        return _typical(similarity.parts()[int(similarity.weights.argmax())], patterns, generator)
+        return typical_queries(similarity.parts()[int(similarity.weights.argmax())], patterns, generator)
     if isinstance(similarity, AdditiveSimilarity):
         low, high = similarity.query_places[:, :1], similarity.query_places[:, -1:]
         drawn = torch.rand(similarity.dimensions, ASKED, generator=generator).to(low)
@@ -367,7 +376,7 @@ def _spread(scores: Tensor) -> float:
     return float((scores - scores.mean(-1, keepdim=True)).double().square().mean().sqrt()) if scores.numel() else 0.0
 
 
-def _errors(lifting: Lifting, patterns: Patterns, queries: Asked, exact: Tensor) -> tuple[float, float]:
+def _errors(lifting: Lifting, patterns: Patterns, queries: AnyQueries, exact: Tensor) -> tuple[float, float]:
     """Root mean square and largest error, once the mean of each query is off. Rounding of float32 is forgiven."""
     lifted = lifting.lift_queries(queries.double()) @ lifting.lift_patterns(patterns.double()).mT
     error = lifted - exact.double()
@@ -378,6 +387,6 @@ def _errors(lifting: Lifting, patterns: Patterns, queries: Asked, exact: Tensor)
     return max(0.0, float(error.square().mean().sqrt()) - rounding), float(error.abs().max())
 
 
-def _measure(lifting: Lifting, similarity: Similarity, patterns: Patterns, queries: Asked) -> None:
+def _measure(lifting: Lifting, similarity: Similarity, patterns: Patterns, queries: AnyQueries) -> None:
     exact = similarity(patterns.double(), queries.double())
     lifting.measured.copy_(torch.tensor(_errors(lifting, patterns, queries, exact), dtype=torch.float64))

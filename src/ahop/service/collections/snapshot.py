@@ -198,7 +198,7 @@ class Snapshot(BaseSnapshot):
         state, k = self._state, min(k, len(self))
         if options.same is not None:
             return state.recalled_together(queries, k, rows, groups, options.same, options.patterns)
-        if self.index is None or not self.uses_index(k):
+        if self.index is None or not self.uses_index(k) or self.index.looks_at_all(len(queries), groups):
             return state.recalled(queries, k, rows, groups, options.patterns)
         ranked = self.index.search(queries, self.index.candidates, where=rows, groups=groups)
         return answers_of(ranked, state.model, k, state.told(options.patterns), state.labels)
