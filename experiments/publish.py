@@ -13,7 +13,10 @@ from experiments.support.harness import RESULTS, Row, table, table_of_difference
 from experiments.support.real_tasks import TASKS, real_table
 
 ROOT = RESULTS.parent.parent
-WITH_RESULTS = ("estimators", "fitting", "layers", "linking", "paper/errata", "reliability", "scale", "watching", "zoo")
+WITH_RESULTS = (
+    *("cookbook/sample-identity", "estimators", "fitting", "layers", "linking", "paper/errata", "reliability", "scale"),
+    *("watching", "zoo"),
+)
 PAGES = (ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs" / f"{name}.md" for name in WITH_RESULTS))
 # Where prose may say a number that a result file holds.
 FOLDERS = ("", "tutorial", "cookbook", "migration")
@@ -92,6 +95,10 @@ COLUMNS: dict[str, list[str]] = {
     "linking": [
         *("setting", "n", "linked", "per_query", "bayes_per_query", "linked_exact", "ece", "said", "precision", "f1"),
         *("f1_half", "f1_tuned", "unmatched_said", "seconds", "cpu_seconds"),
+    ],
+    "sample_identity": [
+        *("task", "method", "sites", "top1", "of_ceiling", "said", "ece", "auroc", "swaps", "swaps_found"),
+        *("swaps_false", "fit_cpu_seconds"),
     ],
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],
@@ -379,6 +386,7 @@ SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "unlabelled": _columns("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "chosen"),
     "label_free": _label_free,
     "linking": _columns("setting", "n", "linked", "per_query", "bayes_per_query", "ece", "f1", "f1_tuned", "seconds"),
+    "sample_identity": _columns("task", "method", "top1", "of_ceiling", "ece", "auroc", "swaps_found", "swaps_false"),
     "watching": _watching,
     "reliability": _columns("id", "goal", "trials", "wanted", "bad"),
     "billions": _billions,

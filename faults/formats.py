@@ -17,8 +17,7 @@ from ahop.memory.load import model_from_bytes, model_to_bytes
 from ahop.scale.stores import integrity
 from ahop.scale.stores.location import Location
 from ahop.scale.stores.models import WORDS, read_model, words_of
-from ahop.scale.stores.names import WORDS as NAMES
-from ahop.scale.stores.names import read_names
+from ahop.scale.stores.names import PREFIX, read_names
 from ahop.service import request as reading
 from ahop.service.collections.feedback import FILE, Feedback
 from ahop.service.keys import read_keys
@@ -97,7 +96,7 @@ def formats(folder: Path) -> list[Format]:
         return read_model(words_of(schema, location), location)
 
     def named(content: bytes) -> object:
-        schema = pyarrow.schema([]).with_metadata({NAMES: content})
+        schema = pyarrow.schema([]).with_metadata({f"{PREFIX}dimensions": content})
         return read_names(schema, DIMENSIONS, Location.of(folder / "table"))
 
     def checksums(content: bytes) -> object:

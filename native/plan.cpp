@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <cstring>
@@ -69,16 +70,18 @@ class Aligned {
     std::size_t count_ = 0;
 };
 
-enum Way : int { MOVE, RAISE, LOGARITHM, VARIATE, DIFFERENCE };
+enum Way : int { MOVE, RAISE, LOGARITHM, VARIATE, DIFFERENCE, SELECT };
 
 // One transform. What only moves queries leaves the patterns as they are.
 struct Step {
     Way way;
     double low = 0, high = 1, exponent = 1, missing = NAN_;
     Row offset, gain;
+    std::vector<std::size_t> places;
 
     bool is_same(const Step& other) const {
         return way == other.way && low == other.low && high == other.high && exponent == other.exponent &&
+               places == other.places &&
                (missing == other.missing || (std::isnan(missing) && std::isnan(other.missing)));
     }
 
@@ -106,6 +109,12 @@ struct Step {
                 }
                 for (std::size_t i = 0; i + 1 < row.size(); ++i) row[i] = row[i + 1] - row[i];
                 row.pop_back();
+                break;
+            case SELECT: {
+                Row selected;
+                for (std::size_t place : places) selected.push_back(row.at(place));
+                row = std::move(selected);
+            }
         }
     }
 
@@ -231,7 +240,12 @@ class Plan {
         chain_.push_back(std::move(step));
     }
     void transform(int way, double low, double high, double exponent, double missing) {
-        chain_.push_back({static_cast<Way>(way), low, high, exponent, missing, {}, {}});
+        chain_.push_back({static_cast<Way>(way), low, high, exponent, missing, {}, {}, {}});
+    }
+    void select(const std::vector<std::size_t>& places) {
+        Step step{SELECT};
+        step.places = places;
+        chain_.push_back(std::move(step));
     }
 
     // False if this measure cannot be served for these patterns.
@@ -878,6 +892,7 @@ void define_plan(nb::module_& module) {
         .def("move", &Plan::move, "offset"_a.noconvert(), "gain"_a.noconvert())
         .def("transform", &Plan::transform, "way"_a, "low"_a = 0.0, "high"_a = 1.0, "exponent"_a = 1.0,
              "missing"_a = NAN_)
+        .def("select", &Plan::select, "places"_a)
         .def("add_metric", &Plan::add_metric, "measure"_a, "weight"_a)
         .def("add_tables", &Plan::add_tables)
         .def("add_mixture", &Plan::add_mixture)

@@ -162,11 +162,19 @@ TRANSFORMS: dict[str, Transform] = {
     "logarithm": ahop.transforms.LogTransform(-4.0, 1.0),
     "logarithm, gaps at zero": ahop.transforms.LogTransform(-0.5, 0.5, missing=0.0),
     "ranks": ahop.transforms.RankTransform(),
+    "first column": ahop.transforms.SelectTransform([0]),
 }
 
 
 def transformed(base: Similarity, transform: str) -> ahop.similarities.TransformedSimilarity:
     return ahop.similarities.TransformedSimilarity(base, TRANSFORMS[transform])
+
+
+def of_every_second(base: Callable[[int], Similarity], dimensions: int) -> ahop.similarities.TransformedSimilarity:
+    """A similarity of every second column, the last of them first."""
+    places = list(range(0, dimensions, 2))[::-1]
+    selected = ahop.transforms.SelectTransform(places)
+    return ahop.similarities.TransformedSimilarity(base(len(places)), selected)
 
 
 # (dimensions, patterns) -> similarity
@@ -177,6 +185,8 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
     "euclidean": lambda d, n: ahop.EuclideanSimilarity(),
     "manhattan": lambda d, n: ahop.similarities.ManhattanSimilarity(),
     "match": lambda d, n: ahop.similarities.MatchSimilarity(),
+    "gower": lambda d, n: ahop.similarities.GowerSimilarity(d),
+    "gower, categories": lambda d, n: ahop.similarities.GowerSimilarity(d, range(0, d, 2)),
     "unified": lambda d, n: shaken(ahop.similarities.UnifiedSimilarity(d)),
     "footprint of euclidean": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(ahop.EuclideanSimilarity(), d)),
     "footprint of dot": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(ahop.DotSimilarity(), d)),
@@ -229,6 +239,7 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
     "logarithm, then manhattan": lambda d, n: transformed(ahop.similarities.ManhattanSimilarity(), "logarithm"),
     "logarithm with gaps at zero, then dot": lambda d, n: transformed(ahop.DotSimilarity(), "logarithm, gaps at zero"),
     "ranks, then euclidean": lambda d, n: transformed(ahop.EuclideanSimilarity(), "ranks"),
+    "selected, then evidence": lambda d, n: of_every_second(evidence, d),
     "aligned sorensen": lambda d, n: moved_aligned(ahop.similarities.SorensenSimilarity(), d),
     "aligned cosine": lambda d, n: moved_aligned(ahop.similarities.CosineSimilarity(), d),
     "aligned footprint": lambda d, n: moved_aligned(shaken(ahop.AdaptiveSimilarity(d)), d),
@@ -244,6 +255,7 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
         pool(ahop.DotSimilarity(), ahop.similarities.CosineSimilarity()),
         shaken(ahop.similarities.IsolatedSimilarity(n, d)),
     ),
+    "pool of selected ones": lambda d, n: pool(of_every_second(evidence, d), of_every_second(moved_additive, d)),
     "forward": lambda d, n: moved_forward(d),
     "callable": lambda d, n: ahop.similarities.CallableSimilarity(bounded_products, "bounded products"),
 }
@@ -319,7 +331,17 @@ KNOWS_PATTERNS = {name for name in SIMILARITIES if "isolated" in name}
 
 # They have numbers of their own for each dimension, or take them in an order: those that are learned dimension by
 # dimension all do.
-TOLD_APART = ("forward", "learned", "evidence", "additive", "debiased", "aligned", "differences")
+TOLD_APART = (
+    "forward",
+    "learned",
+    "evidence",
+    "additive",
+    "debiased",
+    "aligned",
+    "differences",
+    "selected",
+    "categories",
+)
 KNOWS_DIMENSIONS = {
     "unified",
     "footprint of unified",
@@ -328,7 +350,7 @@ KNOWS_DIMENSIONS = {
 }
 
 # They count exact agreements, or steps, and have no slope.
-DISCRETE = {"match", "footprint of match", "likelihood of a mask", "ranks, then euclidean"}
+DISCRETE = {"match", "gower, categories", "footprint of match", "likelihood of a mask", "ranks, then euclidean"}
 
 SEPARATIONS: list[Separation] = [
     ahop.separations.Power(1),

@@ -14,6 +14,7 @@ NEEDED = {
     "massbank": ("massbank_eawag",),
     "never_worse": ("sugarcane_nir",),
     "nir": ("sugarcane_nir",),
+    "sample_identity": ("genotypes",),
     "settings": ("uji_indoorloc", "sugarcane_nir"),
     "tab_images": ("cifar10", "tiny_imagenet"),
     "tab_mil": ("tiger",),

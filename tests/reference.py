@@ -19,6 +19,7 @@ from ahop.similarities.cosine import CosineSimilarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
+from ahop.similarities.gower import GowerSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.similarities.pooled import PooledSimilarity
 from ahop.similarities.sorensen import SorensenSimilarity
@@ -27,6 +28,7 @@ from ahop.transforms.base import Transform
 from ahop.transforms.difference import DifferenceTransform
 from ahop.transforms.log import LogTransform
 from ahop.transforms.power import PowerTransform
+from ahop.transforms.select import SelectTransform
 from ahop.transforms.snv import SNVTransform
 from ahop.variants.mixture import MixtureVariant
 
@@ -119,6 +121,17 @@ def _(similarity: Similarity, patterns: Array, query: Array) -> Array:
 
 
 @scores_of.register
+def _(similarity: GowerSimilarity, patterns: Array, query: Array) -> Array:
+    both = ~np.isnan(patterns) & ~np.isnan(query)
+    apart = np.abs(np.where(both, query - patterns, 0))
+    alike = np.maximum(1 - apart / array(similarity.ranges), 0)
+    alike[:, similarity.categories] = apart[:, similarity.categories] == 0
+    shared = both.sum(-1)
+    found = np.where(both, alike, 0).sum(-1) * len(query) / np.maximum(shared, 1)
+    return np.where(shared > 0, found, NOTHING)
+
+
+@scores_of.register
 def _(similarity: PooledSimilarity, patterns: Array, query: Array) -> Array:
     """The weighted sum. Where a member knows nothing of a pattern, it counts its worst score of another."""
     total, is_known = np.zeros(len(patterns)), False
@@ -153,6 +166,8 @@ def transformed(transform: Transform, row: Array) -> Array:
             return (row - seen.mean()) / seen.std() if len(set(seen)) > 1 else 0 * row
         case DifferenceTransform():
             return np.diff(row) if len(row) > 1 else 0 * row
+        case SelectTransform():
+            return np.array([row[place] for place in transform.places])
         case PowerTransform() | LogTransform():
             share = np.maximum((row - transform.low) / (transform.high - transform.low), 0)
             values = share**transform.exponent if isinstance(transform, PowerTransform) else np.log1p(share)

@@ -367,6 +367,19 @@ def test_a_compound_is_found_by_a_spectrum_at_another_energy() -> None:
 
 
 @pytest.mark.slow
+def test_samples_are_identified_near_the_ceiling_and_swaps_are_found() -> None:
+    rows = {(row["task"], row["method"]): row for row in quick("sample_identity")["rows"]}
+    for name in ("ahop, 60 pairs", "ahop, 400 queries"):
+        found = rows["whose is it", name]
+        assert found["of_ceiling"] >= 0.97
+        assert found["auroc"] >= rows["whose is it", "IBS"]["auroc"] + 0.03
+        assert found["ece"] <= 0.06
+    named = rows["swapped", "ahop link, wrong names"]
+    assert named["swaps_found"] >= named["swaps"] - 0.5
+    assert named["swaps_false"] <= 1
+
+
+@pytest.mark.slow
 def test_tables_are_classified_by_models_tuned_alike() -> None:
     rows = quick("tab_tabular")["rows"]
     assert all({"dataset", "model", "accuracy", "auc", "paper", "seconds"} <= row.keys() for row in rows)

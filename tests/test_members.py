@@ -179,6 +179,16 @@ def test_ranks_are_those_of_scipy_among_what_was_observed() -> None:
         assert torch.equal(behind.isnan(), ~seen)
 
 
+def test_columns_are_selected_in_their_order_and_must_be_there() -> None:
+    rows = torch.tensor([[1.0, NONE, 3.0]])
+    assert_close(ahop.transforms.SelectTransform([2, 1])(rows), torch.tensor([[3.0, NONE]]), equal_nan=True)
+    with pytest.raises(ShapeError, match="column 3"):
+        ahop.transforms.SelectTransform([3])(rows)
+    for places in ([], [0, 0], [-1]):
+        with pytest.raises(InvalidValueError):
+            ahop.transforms.SelectTransform(places)
+
+
 @pytest.mark.parametrize(
     "make",
     [

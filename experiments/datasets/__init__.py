@@ -8,6 +8,7 @@ a file that is missing, where its source offers it without an account. `SOURCES`
 from experiments.datasets.bags import Bags, load_bags
 from experiments.datasets.debian_text import Texts, load_debian_text
 from experiments.datasets.files import File, find, read
+from experiments.datasets.genotypes import Genotypes, load_genotypes
 from experiments.datasets.images import Images, load_cifar10, load_mnist, load_tiny_imagenet
 from experiments.datasets.massbank import SpectraLibrary, load_massbank_eawag
 from experiments.datasets.sources import SOURCES, Source
@@ -20,6 +21,7 @@ __all__ = [
     "Bags",
     "File",
     "Fingerprints",
+    "Genotypes",
     "Images",
     "NirSpectra",
     "NirSurvey",
@@ -34,6 +36,7 @@ __all__ = [
     "load_bank",
     "load_cifar10",
     "load_debian_text",
+    "load_genotypes",
     "load_heart",
     "load_massbank_eawag",
     "load_mnist",

@@ -261,4 +261,15 @@ SOURCES = {
             "`minilm384` and `minilm_wl256` (WordLlama) of 3,500 others. One package of each source.",
         ),
     ),
+    "genotypes": Source(
+        "Genotypes of 1,000 people (`for.exercise` of snpStats)",
+        "Bioconductor, package snpStats; in Debian `r-bioc-snpstats`",
+        "GPL-3",
+        "D. Clayton. snpStats: SnpMatrix and XSnpMatrix classes and methods. Bioconductor",
+        _files(
+            "genotypes",
+            ("snpstats-for-exercise.npy", "55ba8c60f78136bfaadaa28332eabd76f6ea42f849ae0cfa23b1123bb308e992"),
+        ),
+        ("One byte an entry: 0 is missing, 1, 2 and 3 are the genotypes AA, AB and BB.",),
+    ),
 }

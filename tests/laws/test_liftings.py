@@ -25,7 +25,7 @@ MEMBERS = (
     *("cosine", "correlation", "aligned cosine", "aligned evidence"),
     *("snv, then euclidean", "differences, then correlation", "differences, then evidence", "power, then cosine"),
     *("logarithm, then manhattan", "logarithm with gaps at zero, then dot", "ranks, then euclidean"),
-    *("pool of fixed metrics", "pool of learned ones"),
+    *("selected, then evidence", "pool of fixed metrics", "pool of learned ones", "pool of selected ones"),
 )
 # With gaps in a query they are close, and say by how much they miss.
 DIRECTIONS = {

@@ -35,6 +35,7 @@ from ahop.transforms.base import Transform
 from ahop.transforms.difference import DifferenceTransform
 from ahop.transforms.log import LogTransform
 from ahop.transforms.power import PowerTransform
+from ahop.transforms.select import SelectTransform
 from ahop.transforms.snv import SNVTransform
 from ahop.variants.mixture import MixtureVariant
 from tests import reference
@@ -89,6 +90,8 @@ class Draw:
             return self.additive()
         if kind == 2:
             return EvidenceSimilarity(self.mixture())
+        if kind == 3 and self.whole(0, 3) == 1:
+            return self.selected()
         base: Similarity = METRICS[self.whole(0, len(METRICS))]()
         if kind == 3:
             return TransformedSimilarity(base, self.transform())
@@ -103,6 +106,16 @@ class Draw:
             aligned.gain.copy_(0.5 + self.uniform(d))
             return aligned
         return base
+
+    def selected(self) -> Similarity:
+        """Some of the columns, in another order."""
+        every, count = self.dimensions, self.whole(1, self.dimensions + 1)
+        places = torch.randperm(every, generator=self.generator)[:count].tolist()
+        self.dimensions = count
+        base = (METRICS[self.whole(0, len(METRICS))], self.additive, lambda: EvidenceSimilarity(self.mixture()))
+        found = base[self.whole(0, 3)]()
+        self.dimensions = every
+        return TransformedSimilarity(found, SelectTransform(places))
 
     def transform(self) -> Transform:
         missing = [None, 0.0, 0.3][self.whole(0, 3)]

@@ -1,11 +1,13 @@
 """Column names, labels and numbers of pandas and polars frames. Neither package is imported."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ahop._core.columns import MOST_WORDS, Columns, coded, words_of
 from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError
 
@@ -30,15 +32,13 @@ def names_of(frame: object, name: str = "patterns") -> tuple[str, ...] | None:
     return names
 
 
-def as_names(given: Any, count: int) -> tuple[str, ...] | None:
-    """The names of so many dimensions as a file has them, if it has any."""
-    if given is None:
+def columns_of(frame: Any, name: str = "patterns") -> Columns | None:
+    """The names of a frame's columns, with the words of those that hold categories; None as `names_of` says."""
+    names = names_of(frame, name)
+    if names is None:
         return None
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise InvalidValueError("the names of the dimensions must be words.")
-    if len(given) != count or len(set(given)) != count:
-        raise InvalidValueError(f"the names of the dimensions must be {count}, all different.")
-    return tuple(given)
+    found = {place: _categories(_column(frame, place)) for place in range(len(names))}
+    return Columns(names, {place: words for place, words in found.items() if words})
 
 
 def index_of(frame: object) -> list[Any] | None:
@@ -57,7 +57,7 @@ def numbers_of(
     With `columns` the columns are put into this order: those that the frame has not got were not observed. Without
     a column of double precision they have the dtype `narrow`.
     """
-    names = names_of(frame, name)
+    names, words = names_of(frame, name), words_of(columns)
     if names is None or columns is None:
         return _table(frame, name, names, list(range(len(frame.columns))), narrow)
     unknown = [each for each in names if each not in set(columns)]
@@ -68,7 +68,7 @@ def numbers_of(
             f"{did_you_mean(unknown[0], columns)}"
         )
     place = {each: where for where, each in enumerate(names)}
-    return _table(frame, name, names, [place.get(each) for each in columns], narrow)
+    return _table(frame, name, names, [place.get(each) for each in columns], narrow, words)
 
 
 def like_frame(frame: Any, values: NDArray[Any], index: Sequence[Any]) -> Any:
@@ -91,21 +91,36 @@ def numbers_of_column(column: Any, name: str) -> NDArray[Any]:
 
 
 def _table(
-    frame: Any, name: str, names: Sequence[str] | None, places: Sequence[int | None], narrow: DTypeLike
+    frame: Any,
+    name: str,
+    names: Sequence[str] | None,
+    places: Sequence[int | None],
+    narrow: DTypeLike,
+    words: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> NDArray[Any]:
+    """Numbers of the columns at these places of the frame.
+
+    Args:
+        words: of columns that hold categories, by where they stand in the table.
+    """
     columns = [None if place is None else _column(frame, place) for place in places]
-    words = [place for place, column in zip(places, columns, strict=True) if column is not None and _is_words(column)]
-    if words:
-        found = told([str(place) if names is None else names[place] for place in words if place is not None])
+    strange = [
+        place
+        for where, (place, column) in enumerate(zip(places, columns, strict=True))
+        if column is not None and where not in words and _is_words(column)
+    ]
+    if strange:
+        found = told([str(place) if names is None else names[place] for place in strange if place is not None])
         raise InvalidTypeError(
-            f"`{name}` must hold numbers; the columns {found} do not. Leave them out, or make numbers of them; "
-            f"a column that names the rows becomes `labels=`."
+            f"`{name}` must hold numbers; the columns {found} do not. Leave them out, or make numbers of them; a "
+            f"column that names the rows becomes `labels=`. Categories are words of stored rows that repeat, at most "
+            f"{MOST_WORDS} different ones."
         )
     is_wide = any(_is_double(each) for each in columns)
     values = np.full((len(frame), len(places)), np.nan, dtype=np.float64 if is_wide else narrow)
     for where, column in enumerate(columns):
         if column is not None:
-            values[:, where] = _numbers(column)
+            values[:, where] = coded(_texts(column), words[where]) if where in words else _numbers(column)
     return values
 
 
@@ -128,6 +143,38 @@ def _is_words(column: Any) -> bool:
         return True
     known = (bool, int, float, np.number, np.bool_)
     return not all(isinstance(each, known) or _is_gap(each) for each in column.to_list())
+
+
+def _categories(column: Any) -> tuple[str, ...]:
+    """The words of a column of categories, in their order; none if it holds something else.
+
+    Words that nobody declared to be categories are these if some repeat.
+    """
+    kind = str(column.dtype).lower()
+    is_declared = kind.startswith(("category", "categorical", "enum", "bool"))
+    if not is_declared and (not kind.startswith(("object", "str", "utf8")) or not _is_words(column)):
+        return ()
+    texts = [text for text in _texts(column) if text is not None]
+    words = set(texts)
+    if not is_declared and len(words) == len(texts) > 1:
+        return ()
+    is_ordered = hasattr(column, "iloc") and hasattr(column.dtype, "categories")
+    found = [text_of(each) for each in column.cat.categories] if is_ordered else sorted(words)
+    return tuple(found) if len(found) <= MOST_WORDS else ()
+
+
+def _texts(column: Any) -> list[str | None]:
+    return [None if _is_gap(each) or each != each else text_of(each) for each in _values(column)]
+
+
+def _values(column: Any) -> list[Any]:
+    return column.tolist() if hasattr(column, "iloc") else column.to_list()  # type: ignore[no-any-return]
+
+
+def text_of(value: Any) -> str:
+    """As people write it: a whole number has no point."""
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value)) if is_whole else str(value)
 
 
 def _is_gap(value: object) -> bool:

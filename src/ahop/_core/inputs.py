@@ -26,9 +26,13 @@ from ahop._core.typing import AnyQueries, Array, Entries, NotTensor, Origins, Pa
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 
-def as_patterns(patterns: RowsLike, name: str = "patterns") -> Patterns:
-    """A float tensor of shape (n, d), n and d at least 1; NaN where nothing was observed, and no infinity."""
-    tensor = as_matrix(name, patterns)
+def as_patterns(patterns: RowsLike, name: str = "patterns", columns: Sequence[str] | None = None) -> Patterns:
+    """A float tensor of shape (n, d), n and d at least 1; NaN where nothing was observed, and no infinity.
+
+    Args:
+        columns: those of a frame, with the words of its categories.
+    """
+    tensor = as_matrix(name, patterns, columns)
     if 0 in tensor.shape:
         raise ShapeError(
             f"`{name}` must hold at least one pattern of at least one dimension; got shape {_shape(tensor)}."

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ahop._core.arrays import is_tensor, to_numpy
-from ahop._core.frames import is_column, is_frame, names_of, numbers_of, numbers_of_column
+from ahop._core.columns import coded, words_of
+from ahop._core.frames import is_column, is_frame, names_of, numbers_of, numbers_of_column, text_of
 from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
@@ -78,10 +79,12 @@ def in_single_precision(rows: NDArray[Any]) -> NDArray[np.float32] | None:
 
 
 def as_matrix_of_one(query: Any) -> Any:
-    """One query as rows: a row of its own, a matrix or frame of one row, or a row of a frame."""
+    """One query as rows: a row of its own, by names or not, a matrix or frame of one row, or a row of a frame."""
     if hasattr(query, "to_frame"):
         return query.to_frame().T
-    if is_frame(query):
+    if isinstance(query, Mapping):
+        return [query]
+    if is_frame(query) or (isinstance(query, list) and query and isinstance(query[0], Mapping)):
         return query
     rows = query if is_tensor(query) else np.asarray(query, dtype=np.float64)
     return rows[None] if rows.ndim == 1 else rows
@@ -192,7 +195,18 @@ def _from_mappings(name: str, rows: Sequence[Mapping[str, Any]], columns: Sequen
             f"`{name}` must name columns of the stored patterns, {told(list(columns))}; got {strange!r}."
             f"{did_you_mean(str(strange), columns)}"
         )
-    return _from_lists(name, [[row.get(each) for each in columns] for row in rows])
+    words = words_of(columns)
+    return _from_lists(
+        name,
+        [[_number(row.get(each), words.get(place)) for place, each in enumerate(columns)] for row in rows],
+    )
+
+
+def _number(value: Any, words: Sequence[str] | None) -> Any:
+    """The number of a word, in a column that has words."""
+    if words is None or value is None or value != value:
+        return value
+    return coded([value if isinstance(value, str) else text_of(value)], words)[0]
 
 
 def _hint(name: str, value: object) -> str:

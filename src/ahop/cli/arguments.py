@@ -28,6 +28,9 @@ Columns = Annotated[
     typer.Option(help="Columns of numbers, with commas between; `ap*` is all that begin so.", metavar="NAMES"),
 ]
 Ignore = Annotated[str | None, typer.Option(help="Columns to leave out, written the same way.", metavar="NAMES")]
+Categorical = Annotated[
+    str | None, typer.Option(help="Columns of categories, words or codes, written the same way.", metavar="NAMES")
+]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Write over a file that is there already.")]
 Answers = Annotated[
     Path | None,

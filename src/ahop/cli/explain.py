@@ -100,5 +100,7 @@ def _rival(asker: Any, labels: dict[int, object] | None, against: str | None) ->
     return number if getattr(asker, "labels", None) is None else asker.labels[number]
 
 
-def _format(value: float | None) -> str:
+def _format(value: float | str | None) -> str:
+    if isinstance(value, str):
+        return value
     return "" if value is None else "missing" if value != value else f"{value:.4g}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ahop._core.columns import words_of
 from ahop._core.rows import in_single_precision
 from ahop.cli import arguments
 from ahop.cli.running import RequestError
@@ -38,6 +39,7 @@ def fit(
     group: arguments.Group = None,
     columns: arguments.Columns = None,
     ignore: arguments.Ignore = None,
+    categorical: arguments.Categorical = None,
     similarity: Annotated[
         str, typer.Option(help="`auto` tries all that suit; or one name, or several with commas between.")
     ] = "auto",
@@ -50,10 +52,10 @@ def fit(
     are copies of each other. It says in words what was found.
     """
     check_output(output, force, ENDINGS)
-    wanted = Wanted.by(id, columns, ignore)
+    wanted = Wanted.by(id, columns, ignore, categorical)
     sheet = opened(patterns, wanted, talk)
     if pairs is None and group is not None and group in sheet.columns:
-        wanted = Wanted.by(id, columns, ignore, group=group)
+        wanted = Wanted.by(id, columns, ignore, categorical, group=group)
     asked = Wanted.by(origin=origin or ORIGIN, group=group)
     sheets = {path: opened(path, asked, talk) for path in (pairs, queries) if path}
     table = told_of(narrowed(choose(sheet, wanted), list(sheets.values())), sheet, talk)
@@ -62,6 +64,11 @@ def fit(
         raise RequestError(
             "There is nothing to learn from: give `--pairs FILE`, or `--queries FILE` without origins; or patterns of "
             "which several have the same name, `--id COLUMN`."
+        )
+    if is_repeated and words_of(table.columns):
+        raise RequestError(
+            "`--categorical` needs patterns whose names differ: rows of one name make one pattern, their mean, and "
+            "categories have none. Give `--pairs` or `--queries` beside patterns of different names."
         )
     memory = memory_of(table, talk)
     given: dict[str, Any] = {}

@@ -37,6 +37,7 @@ def link(
     group: arguments.Group = None,
     columns: arguments.Columns = None,
     ignore: arguments.Ignore = None,
+    categorical: arguments.Categorical = None,
     force: arguments.Force = False,
 ) -> None:
     """Find the rows of two tables that belong together.
@@ -51,7 +52,7 @@ def link(
     else:
         if group is not None:
             raise RequestError("`--group` needs a memory on the left that was fitted with groups: `ahop fit --group`.")
-        memory, asked = _tables(left, right, Wanted.by(id, columns, ignore), talk)
+        memory, asked = _tables(left, right, Wanted.by(id, columns, ignore, categorical), talk)
     from ahop.operate.linking.links import link as linked
 
     with talk.learning("link"):
@@ -82,6 +83,9 @@ def link(
         unmatched_left={"rows": found.unmatched_left.rows, "probability": found.unmatched_left.probability},
         unmatched_right={"rows": found.unmatched_right.rows, "probability": found.unmatched_right.probability},
         unmatched_share=found.unmatched_share,
+        misnamed=None
+        if found.misnamed is None
+        else {name: each.tolist() for name, each in vars(found.misnamed).items()},
         output=output and str(output),
     )
 

@@ -76,6 +76,11 @@ def adapt(
     report, reference = memory.report, memory.model.reference
     if report is None or reference is None:
         raise UnsupportedError("`adapt` needs a memory that was fitted. Call `ahop.fit` first, with pairs or queries.")
+    if isinstance(report, FitReport) and report.categories is not None:
+        raise UnsupportedError(
+            "`adapt` brings numbers back to where they were, which categories have not. Fit again to the new queries: "
+            "`ahop.fit(patterns, queries=...)`."
+        )
     asked = as_queries(queries, memory.patterns, columns=memory.columns)
     if len(asked) < LEAST_QUERIES:
         raise InvalidValueError(f"`queries` must be at least {LEAST_QUERIES}; got {len(asked)}. Give a longer log.")

@@ -29,6 +29,9 @@ from ahop.fitting.choosing.selection import (
     training_set_of,
 )
 from ahop.fitting.choosing.spaces import among_all_stored, check_enough
+from ahop.fitting.choosing.tables import CATEGORICAL, GOWER, check_no_groups, for_categories
+from ahop.fitting.corruption.categories import Categories, categorical_places
+from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.settings import DEFAULT, Settings
 from ahop.fitting.solvers.adam import AdamSolver
@@ -36,13 +39,23 @@ from ahop.fitting.solvers.kernel_separation import SeparationSolver
 from ahop.fitting.solvers.newton import ConvexSolver
 from ahop.fitting.solvers.shrinkage import ShrinkageSolver
 from ahop.fitting.threads import few_threads
+from ahop.fitting.unlabeled.categories import learn_categories
 from ahop.fitting.unlabeled.donors import check, scaled, shifted
-from ahop.fitting.unlabeled.learn import PLAIN, TRIED, learn_unlabeled
+from ahop.fitting.unlabeled.learn import MIXTURE, PLAIN, TRIED, learn_unlabeled
 from ahop.fitting.unlabeled.repeats import Repeats
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.model import Model
 from ahop.memory.reference import Reference
-from ahop.memory.report import LEAST_QUERIES, FitReport, RepeatsReport, Report, SolverReport, UnlabeledReport
+from ahop.memory.report import (
+    LEAST_QUERIES,
+    CategoriesReport,
+    Corruption,
+    FitReport,
+    RepeatsReport,
+    Report,
+    SolverReport,
+    UnlabeledReport,
+)
 from ahop.separations.softmax import Softmax
 from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.similarities.isolated import IsolatedSimilarity
@@ -72,6 +85,7 @@ def fit(
     solver: Literal["convex", "adam", "separation", "shrinkage"] | Solver | None = None,
     groups: Sequence[object] | None = None,
     labels: Entries | None = None,
+    categorical: bool | Sequence[str | int] = (),
     samples: int = 1024,
     settings: Settings | None = None,
     seed: int = 0,
@@ -91,7 +105,8 @@ def fit(
             practitioners use, on pairs whose origins were held out; takes the best, or a pool of several that does
             better, and calibrates it. Or the name of one of them, or several names to choose among: "mixture",
             "additive", "additive_per_dimension", "nuisance", "footprint", "debiased", "euclidean", "manhattan", "dot",
-            "cosine", "correlation", "sorensen" and others that the documentation lists.
+            "cosine", "correlation", "sorensen" and others that the documentation lists; for rows of categories
+            "categorical" and "gower".
         candidates: metrics of your own, to be tried and pooled beside ours: similarities, or functions of (patterns,
             queries) that answer scores (b, n), larger for closer. They need not be probabilities. Or the name of a
             preset, "radio" or "spectra", whose own metrics are then tried whatever the data look like.
@@ -107,6 +122,9 @@ def fit(
             copies of each other: the memory keeps one pattern for each label, their mean, and learns from rows that
             were left out of it, a group at a time. A new group is then answered as well as known ones were: give
             `adapt` its queries, or pass them here, their groups behind those of the rows.
+        categorical: names or places of columns whose numbers stand for categories; True for all columns. Words of a
+            frame, and what it declares to be categories, need no mention. How often a category becomes another is
+            learned, and to agree on a rare one counts more.
         samples: how many pairs to draw from a variant: once, or for each epoch of Adam.
         settings: statistical choices that are not learned, such as `ahop.fitting.Settings(pool=PoolSettings(...))`;
             they are saved with the memory, and `report.settings` tells them.
@@ -139,7 +157,8 @@ def fit(
         wanted = wanted_candidates(None if "auto" in names else names, candidates)
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
-        asked = _Asked(wanted, "auto" in names, groups, _settings(settings), seed, progress)
+        places = categorical_places(categorical, fitted.dimensions, fitted.columns)
+        asked = _Asked(wanted, "auto" in names, groups, _settings(settings), seed, progress, places)
         report: Report
         if bare and pairs is None and variant is None and _repeat(fitted):
             fitted, learned = _learn_repeats(fitted, queries, asked)
@@ -152,6 +171,8 @@ def fit(
             source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True, other_columns=True)
             learned = _learn(fitted, source.draw(), asked)
         report = replace(learned, settings=asdict(asked.settings))
+    elif categorical:
+        raise InvalidTypeError("`categorical` needs a similarity by name, such as `similarity='auto'`.")
     elif queries is not None:
         raise InvalidTypeError("`queries` without origins need a similarity by name, such as `similarity='auto'`.")
     elif settings is not None:
@@ -173,6 +194,8 @@ class _Asked:
         wanted: candidates to choose among.
         is_auto: of which only those are tried that suit the data.
         groups: as they were given.
+        categorical: places of the columns that hold categories.
+        categories: of these, once rows and copies are known.
     """
 
     wanted: list[Candidate]
@@ -181,6 +204,8 @@ class _Asked:
     settings: Settings
     seed: int
     progress: bool
+    categorical: tuple[int, ...] = ()
+    categories: Categories | None = None
 
 
 def _settings(given: Settings | None) -> Settings:
@@ -195,8 +220,11 @@ def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
     with few_threads(len(pairs) * patterns.shape[1]), _bar(asked) as bar:
         bar.set_postfix_str("what happens to copies")
         several = numbers if len(names) > 1 else None
-        training = training_set_of(patterns, pairs, several, asked.seed, asked.settings)
-        if training.has_other_columns:
+        asked = _with_categories(asked, memory, pairs.queries)
+        training = training_set_of(patterns, pairs, several, asked.seed, asked.settings, asked.categories)
+        if asked.categories is not None:
+            wanted = asked.wanted
+        elif training.has_other_columns:
             wanted = for_other_columns(wanted)
             check_enough(training, groups)
         elif training.groups is not None and not alignment_helps(training, wanted[0]):
@@ -217,9 +245,8 @@ def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
         pairs=len(pairs),
         loss=choice.log_loss,
         trials=choice.trials,
-        corruption=describe_corruption(training, choice.trials, choice.knows_wrong_pairs, memory.columns)
-        if learned and choice.spaces is None
-        else None,
+        corruption=_corruption(training, choice, memory.columns) if learned and choice.spaces is None else None,
+        categories=_said_of(training) if learned else None,
         groups=len(found),
         accuracy=choice.accuracy if learned else None,
         floor=choice.separation.floor,
@@ -237,6 +264,34 @@ def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
     return report
 
 
+def _with_categories(asked: _Asked, memory: AssociativeMemory, copies: Tensor) -> _Asked:
+    """With the categories of the columns that hold any, as all stored rows have them, and candidates for these."""
+    if not asked.categorical:
+        return asked
+    check_no_groups(asked.groups)
+    if copies.shape[1] != memory.dimensions:
+        raise InvalidTypeError("`categorical` needs copies of the columns that the stored patterns have.")
+    categories = Categories.of(memory.patterns, copies, asked.categorical, memory.columns)
+    return replace(asked, categories=categories, wanted=for_categories(asked.wanted, categories))
+
+
+def _corruption(training: TrainingSet, choice: Choice, columns: Sequence[str] | None) -> Corruption | None:
+    """Corruption of the columns of numbers, if there are any."""
+    if training.categories is None:
+        return describe_corruption(training, choice.trials, choice.knows_wrong_pairs, columns)
+    places = training.categories.numeric
+    if not places:
+        return None
+    named = None if columns is None else [columns[place] for place in places]
+    return describe_corruption(training.numbers, choice.trials, choice.knows_wrong_pairs, named)
+
+
+def _said_of(training: TrainingSet) -> CategoriesReport | None:
+    if training.categories is None:
+        return None
+    return CategoriesReport(len(training.categories.places), training.tables.agreement, training.tables.error)
+
+
 def _bar(asked: _Asked) -> "tqdm[Any]":
     return tqdm(desc="fit", unit="fit", disable=not asked.progress)
 
@@ -250,6 +305,11 @@ def _learn_repeats(
 ) -> tuple[AssociativeMemory, FitReport]:
     """One pattern for each label; what happens to copies is learned, and checked, from rows that were left out."""
     assert memory.labels is not None
+    if asked.categorical:
+        raise InvalidTypeError(
+            "`labels` that repeat make one pattern of the rows of a label, their mean, and categories have none. Give "
+            "`pairs=(labels, copies)` beside rows with labels that differ, or `queries=`."
+        )
     rows = memory.patterns.cpu()
     log = None if queries is None else as_queries(queries, memory.patterns, columns=memory.columns)
     named = None if asked.groups is None else list(asked.groups)
@@ -330,8 +390,12 @@ def _learn_unlabeled(memory: AssociativeMemory, queries: RowsLike, labeled: Pair
             bar.set_postfix_str(text)
             bar.update()
 
+        asked = _with_categories(asked, memory, log)
         tried = _worth_a_log(asked, labels, len(log))
-        found = learn_unlabeled(patterns, log, labeled, tried, asked.seed, asked.settings, told, asked.is_auto)
+        if asked.categories is None:
+            found = learn_unlabeled(patterns, log, labeled, tried, asked.seed, asked.settings, told, asked.is_auto)
+        else:
+            found = learn_categories(patterns, log, labeled, asked.categories, tried, asked.seed, asked.settings, told)
         fixed = Candidate(f"{found.name}{OF_QUERIES}", lambda training: found.similarity, is_fixed=True)
         choice = _calibrated(patterns, found.calibrating, [fixed], asked, bar)
         checked = None if labeled is None else _checked(patterns, labeled, fixed, choice, asked, bar)
@@ -341,7 +405,8 @@ def _learn_unlabeled(memory: AssociativeMemory, queries: RowsLike, labeled: Pair
         pairs=labels,
         loss=choice.log_loss,
         trials=choice.trials,
-        corruption=describe_corruption(found.training, (), knows_wrong_pairs=False, columns=memory.columns),
+        corruption=_corruption(found.training, choice, memory.columns),
+        categories=_said_of(found.training),
         accuracy=choice.accuracy,
         floor=choice.separation.floor,
         members=choice.members,
@@ -373,15 +438,19 @@ def _worth_a_log(asked: _Asked, labels: int, queries: int) -> list[Candidate]:
     """Candidates that queries can teach; of few queries none but the plain metric."""
     if not asked.is_auto:
         return asked.wanted
+    tried: tuple[str, ...] = TRIED
+    plain = PLAIN
+    if asked.categories is not None:
+        tried, plain = (MIXTURE if asked.categories.numeric else CATEGORICAL.name, GOWER.name), GOWER.name
     if labels + queries >= LEAST_QUERIES:
-        return [each for each in asked.wanted if each.name in TRIED or each.is_brought or each.is_asked]
+        return [each for each in asked.wanted if each.name in tried or each.is_brought or each.is_asked]
     warnings.warn(
         f"{queries} queries are too few to learn from, {LEAST_QUERIES} are the least: the plain metric is kept. Give a "
         "longer log.",
         UserWarning,
         stacklevel=4,
     )
-    return [each for each in asked.wanted if each.name == PLAIN]
+    return [each for each in asked.wanted if each.name == plain]
 
 
 def _checked(
@@ -416,7 +485,7 @@ def _calibrated(
     only_suitable: bool = False,
 ) -> Choice:
     """A similarity that has been learned already, or one that these pairs find better, as a probability."""
-    training = training_set_of(patterns, pairs, None, asked.seed, asked.settings)
+    training = training_set_of(patterns, pairs, None, asked.seed, asked.settings, asked.categories)
     wanted = suitable(wanted, training) if only_suitable else wanted
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few origins are no reason to warn: something was learned before

@@ -144,9 +144,22 @@ def _debiased(similarity: Any, stored: Values, query: Values) -> Said:
 
 def _transformed(similarity: Any, stored: Values, query: Values) -> Said:
     """By dimension where the transform keeps these apart, as their number tells."""
+    if kind_of(similarity.transform) == "SelectTransform":
+        places = list(similarity.transform.places)
+        return _among(_said(similarity.base, stored[:, places], query[places]), places, stored.shape[1])
     rows = _behind(similarity.transform, stored).astype(np.float32).astype(np.float64)
     said = _said(similarity.base, rows, _behind(similarity.transform, query[None])[0])
     return said if rows.shape == stored.shape else Said.of_whole(kind_of(similarity), said.scores, stored.shape[1])
+
+
+def _among(said: Said, places: list[int], dimensions: int) -> Said:
+    """Contributions of some dimensions among all; the others add zero."""
+    spread, kept = np.zeros((len(said.dimensions), dimensions)), np.ones((len(said.dimensions), dimensions), bool)
+    spread[:, places] = said.dimensions
+    if said.is_kept is None:
+        return replace(said, dimensions=spread)
+    kept[:, places] = said.is_kept
+    return replace(said, dimensions=spread, is_kept=kept)
 
 
 def _behind(transform: Any, rows: Values) -> Values:

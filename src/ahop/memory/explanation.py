@@ -20,8 +20,9 @@ class Bar:
         name: of the dimension; or of what is none: what only the whole vector says, the prior, a safety margin;
             against "unknown" that other answers may be right, and how well all other patterns fit.
         log_odds: by how much it speaks for the answer and against the rival, in nats.
-        word: what happened there, such as "agrees", "agrees less" (than with the rival), "outlier" or "missing".
-        seen: the value of the query; None for what is no dimension.
+        word: what happened there, such as "agrees", "agrees less" (than with the rival), "outlier" or "missing"; of
+            categories "agrees", "agrees on a rare value" or "differs".
+        seen: the value of the query, of categories the word; None for what is no dimension.
         answer: the value that the answer has there.
         rival: the value that the rival has there; None if that is "unknown".
     """
@@ -29,9 +30,9 @@ class Bar:
     name: str
     log_odds: float
     word: str
-    seen: float | None = None
-    answer: float | None = None
-    rival: float | None = None
+    seen: float | str | None = None
+    answer: float | str | None = None
+    rival: float | str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from ahop._core.columns import as_columns
 from ahop._core.component import Component
-from ahop._core.frames import as_names
 from ahop._core.label_tensors import from_text
 from ahop.errors import FileFormatError
 from ahop.memory.memory import AssociativeMemory
@@ -35,7 +35,7 @@ def load(path: str | os.PathLike[str], components: Sequence[type[Component]] = (
         model = _model_of(manifest, known)
         memory = AssociativeMemory(tensors["patterns"], model=model, log_prior=tensors.get("log_prior"))
         memory.labels = None if labels is None else from_text(labels, len(memory))
-        memory.columns = as_names(manifest.get("dimensions"), memory.patterns.shape[1])
+        memory.columns = as_columns(manifest, memory.patterns.shape[1])
         memory.load_state_dict(tensors, assign=True)
     except FAILURES as error:
         raise FileFormatError(f"`{path}` does not describe a memory that this release can build: {error}") from error

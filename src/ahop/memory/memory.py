@@ -13,7 +13,8 @@ from typing_extensions import override
 
 from ahop._core.blocks import blocks
 from ahop._core.checks import check_kind
-from ahop._core.frames import index_of, names_of
+from ahop._core.columns import described
+from ahop._core.frames import columns_of, index_of
 from ahop._core.html import facts
 from ahop._core.inputs import as_log_prior, as_patterns, as_queries, as_query, as_rows, flags_of, same_kind
 from ahop._core.label_tensors import as_text
@@ -106,7 +107,8 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         model: Model | None = None,
     ) -> None:
         super().__init__()
-        stored = as_patterns(patterns)
+        columns = columns_of(patterns)
+        stored = as_patterns(patterns, columns=columns)
         if not isinstance(patterns, Tensor) and worth_preparing(stored):
             # torch counts the changes to a tensor, nobody those to an array
             stored = stored.clone()
@@ -114,7 +116,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         self.register_buffer("log_prior", None if log_prior is None else as_log_prior(log_prior, stored))
         self.model = _model(model, similarity, separation, modulation, energy, stored.shape[1])
         self.labels = _labels(patterns, labels, len(stored))
-        self.columns = names_of(patterns)
+        self.columns = columns
         self._lock = CopyableLock()
         self._check_sizes()
 
@@ -295,7 +297,7 @@ class AssociativeMemory(nn.Module, BaseRecaller[Entries]):
         state = copy.copy(self)  # nobody adds to it
         manifest = describe_model(state.model)
         if state.columns is not None:
-            manifest["dimensions"] = list(state.columns)
+            manifest.update(described(state.columns))
         labels = {} if state.labels is None else {"labels": as_text(state.labels)}
         write_archive(path, manifest, {**state.state_dict(), **labels})
 

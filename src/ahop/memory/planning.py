@@ -194,9 +194,14 @@ class _Builder:
         for step in steps:
             if set(step.sizes) - {self.dimensions}:
                 raise _misfit("an offset or a gain", step.sizes, (self.dimensions,))
+            kind = kind_of(step.transform)
+            if kind == "SelectTransform" and not all(0 <= each < self.dimensions for each in step.transform.places):
+                raise ShapeError(f"the columns that the model selects must be from 0 to {self.dimensions - 1}.")
             step.add(self.compiled)
-            if kind_of(step.transform) == "DifferenceTransform":
+            if kind == "DifferenceTransform":
                 self.dimensions = max(1, self.dimensions - 1)
+            elif kind == "SelectTransform":
+                self.dimensions = len(step.transform.places)
 
     def sized(self, values: Any, *shape: int) -> NDArray[np.float64]:
         """Numbers in double precision. A file may be bent, and the compiled recall reads as many as there must be."""
@@ -209,7 +214,8 @@ class _Builder:
 def _fits_lists(transform: Any, fills_gaps: bool) -> bool:
     """True if what was not observed stays so, or becomes a zero where that says nothing."""
     missing = getattr(transform, "missing", None)
-    return kind_of(transform) != "DifferenceTransform" and (missing is None or (fills_gaps and missing == 0))
+    is_in_place = kind_of(transform) not in ("DifferenceTransform", "SelectTransform")
+    return is_in_place and (missing is None or (fills_gaps and missing == 0))
 
 
 def _add(similarity: Any, builder: _Builder, steps: _Steps, weight: float) -> None:
@@ -323,6 +329,9 @@ def _transformed(transform: Any) -> _Step:
         )
     if kind == "LogTransform":
         return _Step(lambda compiled: compiled.transform(LOGARITHM, **_range(transform)), transform)
+    if kind == "SelectTransform":
+        places = list(transform.places)
+        return _Step(lambda compiled: compiled.select(places), transform)
     way = {"SNVTransform": VARIATE, "DifferenceTransform": DIFFERENCE}.get(kind)
     if way is None:
         raise UnplannedError

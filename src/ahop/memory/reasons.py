@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ahop._core.columns import word_at, words_of
 from ahop.errors import UnsupportedError
 from ahop.memory.explanation import Bar, Explanation
 
@@ -15,9 +16,12 @@ from ahop.memory.explanation import Bar, Explanation
 PRIOR, MARGIN, OTHER_ANSWERS, OTHER_PATTERNS = "prior", "safety margin", "other answers", "other patterns"
 
 UNKNOWN = "unknown"
+AGREES_RARELY = "agrees on a rare value"
 LEAST_POSTERIOR = 1e-38
 # Less is rounding.
 LEAST = 1e-6
+# Nats: so much an agreement says where one stored row in ten has the value.
+RARE = log(10.0)
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,15 @@ class Reasons:
         stored = self.patterns.T.tolist()
         if len(self.query) == len(stored):
             kept = [None] * len(stored) if self.is_kept is None else self.is_kept.tolist()
-            bars = [
-                Bar(name, size, _word(size, is_kept, seen, values[0]), seen, *values)
-                for name, size, is_kept, seen, values in zip(
-                    self.columns, sizes, kept, self.query.tolist(), stored, strict=True
-                )
-            ]
+            alone, words = (weight * self.dimensions[0]).tolist(), words_of(self.columns)
+            bars = []
+            for place, (seen, values) in enumerate(zip(self.query.tolist(), stored, strict=True)):
+                size, known = sizes[place], words.get(place)
+                found = _word(size, kept[place], seen, values[0])
+                if known is not None and not isnan(seen + values[0]):
+                    found = "differs" if seen != values[0] else "agrees" if alone[place] < RARE else AGREES_RARELY
+                shown = [word_at(value, known) for value in (seen, *values)]
+                bars.append(Bar(self.columns[place], size, found, *shown))
         else:  # the query has other columns: there is no value of it beside that of the patterns
             bars = [
                 Bar(name, size, _side(size), None, *values)

@@ -350,6 +350,27 @@ def _percent(share: float) -> str:
 
 
 @dataclass(frozen=True)
+class CategoriesReport:
+    """Columns that hold categories; `print` it.
+
+    Attributes:
+        columns: how many.
+        agreement: the share of the entries of copies that are those of their originals.
+        error: the share that is drawn anew, some of these as they were.
+    """
+
+    columns: int
+    agreement: float
+    error: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.columns} columns of categories: copies agree with their originals in "
+            f"{_percent(self.agreement)} of the entries."
+        )
+
+
+@dataclass(frozen=True)
 class FitReport:
     """Similarity that was chosen, and the corruption that was found; `print` it.
 
@@ -369,6 +390,7 @@ class FitReport:
         adapted: how it followed later queries; None if it never did.
         repeats: how rows were answered that were left out of the patterns of their labels; None if none repeats.
         spaces: what becomes of an index where queries have other columns than patterns; None where they have not.
+        categories: of columns that hold any; None if there are none.
         settings: what was set and not learned, by stage; empty in files of older releases, which had no others than
             the default. `ahop.fitting.Settings.told(report.settings)` sets them again.
     """
@@ -388,6 +410,7 @@ class FitReport:
     adapted: AdaptReport | None = None
     repeats: RepeatsReport | None = None
     spaces: SpacesReport | None = None
+    categories: CategoriesReport | None = None
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
 
     @property
@@ -396,7 +419,7 @@ class FitReport:
         if self.adapted is not None and self.adapted.is_kept:
             is_alike = self.adapted.offset is not None and not self.adapted.repeated
             return is_alike and self.repeats is not None and self.repeats.tells_of_groups
-        learned = self.corruption is not None or self.spaces is not None
+        learned = bool(self._found)
         return learned if self.unlabeled is None else self.unlabeled.is_checked
 
     def __str__(self) -> str:
@@ -409,9 +432,9 @@ class FitReport:
     def _fitted(self) -> str:
         if self.unlabeled is not None:
             first = "" if self.unlabeled.is_checked else f"{UNCHECKED}\n"
-            parts = [str(self.unlabeled), str(self.corruption), self._chosen_without_labels(), self._calibrated()]
+            parts = [str(self.unlabeled), *self._found, self._chosen_without_labels(), self._calibrated()]
             return first + "\n".join([*parts, f"{self.seconds:.1f} s"])
-        if self.corruption is None and self.spaces is None:
+        if not self._found:
             return f"Model: {self.chosen}, a fixed similarity: {self.pairs} pairs are too few to learn from."
         others = [
             f"{trial.name} {trial.log_loss:.2f} ({trial.accuracy:.2f})"
@@ -421,12 +444,18 @@ class FitReport:
         beside = f"; others: {', '.join(others)}" if others else ""
         first = "" if self.accuracy is None else f"Top-1 accuracy on held-out pairs: {100 * self.accuracy:.0f} %.\n"
         first = first if self.repeats is None else f"{self.repeats}\n"
+        learned = "\n".join(self._found)
         groups = f"\n{self.groups} groups have their own corruption." if self.groups else ""
         tie = f"\n{self.tie[0].upper()}{self.tie[1:]}." if self.tie else ""
         return (
-            f"{first}{self.spaces or self.corruption}\nModel: {self.chosen}{self._worth()} "
+            f"{first}{learned}\nModel: {self.chosen}{self._worth()} "
             f"(held-out log-loss {self.loss:.2f}{beside}).{tie}{groups}\n{self.pairs} pairs, {self.seconds:.1f} s"
         )
+
+    @property
+    def _found(self) -> list[str]:
+        """Corruption in words; empty where pairs are too few to learn from."""
+        return [str(each) for each in (self.spaces, self.corruption, self.categories) if each is not None]
 
     def _chosen_without_labels(self) -> str:
         seen = self.unlabeled

@@ -176,4 +176,5 @@ def _number(ax: Any, place: int, size: float, end: float) -> None:
 def _caption(bar: Bar) -> str:
     if bar.seen is None:
         return f"{bar.name} ({bar.word})"
-    return f"{bar.name}: {bar.seen:.3g} ({bar.word})"
+    seen = bar.seen if isinstance(bar.seen, str) else f"{bar.seen:.3g}"
+    return f"{bar.name}: {seen} ({bar.word})"

@@ -13,6 +13,7 @@ from ahop.similarities.dot import DotSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.footprint import FootprintSimilarity, footprint
 from ahop.similarities.forward import ForwardSimilarity
+from ahop.similarities.gower import GowerSimilarity
 from ahop.similarities.isolated import IsolatedSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
 from ahop.similarities.match import MatchSimilarity
@@ -35,6 +36,7 @@ __all__ = [
     "EuclideanSimilarity",
     "FootprintSimilarity",
     "ForwardSimilarity",
+    "GowerSimilarity",
     "IsolatedSimilarity",
     "LinearSimilarity",
     "ManhattanSimilarity",

@@ -1,5 +1,6 @@
 """A score, taken apart."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -30,6 +31,17 @@ class Contributions:
     @property
     def scores(self) -> Scores:
         return self.dimensions.sum(-1) + sum(self.wholes.values(), torch.zeros(()))
+
+    def among(self, places: Sequence[int], dimensions: int) -> "Contributions":
+        """Contributions of some dimensions among all; the others add zero."""
+        shape = *self.dimensions.shape[:-1], dimensions
+        spread = self.dimensions.new_zeros(shape)
+        spread[..., places] = self.dimensions
+        if self.is_kept is None:
+            return Contributions(spread, self.wholes)
+        is_kept = self.is_kept.new_ones(shape)
+        is_kept[..., places] = self.is_kept
+        return Contributions(spread, self.wholes, is_kept)
 
     def scaled(self, factor: Tensor) -> "Contributions":
         wholes = {name: each * factor for name, each in self.wholes.items()}

@@ -12,6 +12,7 @@ from ahop.similarities.base import Similarity
 from ahop.similarities.contributions import Contributions
 from ahop.similarities.wrapped import WrappedSimilarity
 from ahop.transforms.base import Transform
+from ahop.transforms.select import SelectTransform
 
 
 @final
@@ -40,6 +41,8 @@ class TransformedSimilarity(WrappedSimilarity):
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
         """By dimension where the transform keeps these apart, as their number tells."""
         stored, asked = self._stored(patterns), self.transform(queries)
+        if isinstance(self.transform, SelectTransform):
+            return self.base.contributions(stored, asked).among(self.transform.places, patterns.shape[-1])
         if stored.shape[-1] != patterns.shape[-1]:
             return super().contributions(patterns, queries)
         return self.base.contributions(stored, asked)

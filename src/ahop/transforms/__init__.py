@@ -7,6 +7,7 @@ from ahop.transforms.grids import common_grid, resample
 from ahop.transforms.log import LogTransform
 from ahop.transforms.power import PowerTransform
 from ahop.transforms.rank import RankTransform
+from ahop.transforms.select import SelectTransform
 from ahop.transforms.snv import SNVTransform, snv
 from ahop.transforms.visits import PooledVisits, pool_visits
 
@@ -17,6 +18,7 @@ __all__ = [
     "PowerTransform",
     "RankTransform",
     "SNVTransform",
+    "SelectTransform",
     "Transform",
     "common_grid",
     "pool_visits",

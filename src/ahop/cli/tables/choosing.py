@@ -1,6 +1,6 @@
 """Decide what the columns of a table mean: which are numbers, which names the rows, which are ignored and why."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ahop._core.columns import MOST_WORDS, Columns, coded, words_of
 from ahop._core.words import did_you_mean, told
 from ahop.cli.running import RequestError
 from ahop.cli.tables.formats import read_sheet
@@ -31,6 +32,7 @@ class Wanted:
         roles: columns that mean something else, by what they mean.
         columns: names or wildcards of the columns of numbers; all if empty.
         ignore: names or wildcards of columns that are none.
+        categorical: names or wildcards of columns that hold categories, of words or numbers.
         known: names of the columns that the memory has; None if it has none.
         count: how many numbers the memory has in a row; None if there is no memory yet.
     """
@@ -39,16 +41,22 @@ class Wanted:
     roles: Mapping[str, str] = field(default_factory=dict)
     columns: Sequence[str] = ()
     ignore: Sequence[str] = ()
+    categorical: Sequence[str] = ()
     known: Sequence[str] | None = None
     count: int | None = None
 
     @classmethod
     def by(
-        cls, id: str | None = None, columns: str | None = None, ignore: str | None = None, **roles: str | None
+        cls,
+        id: str | None = None,
+        columns: str | None = None,
+        ignore: str | None = None,
+        categorical: str | None = None,
+        **roles: str | None,
     ) -> "Wanted":
         """As the options have it: lists with commas, None for what was not given."""
         given = {role: name for role, name in roles.items() if name is not None}
-        return cls(id, given, _split_names(columns), _split_names(ignore))
+        return cls(id, given, _split_names(columns), _split_names(ignore), _split_names(categorical))
 
     def aligned(self, columns: Sequence[str] | None, count: int) -> "Wanted":
         """Align rows that a memory of such patterns is asked."""
@@ -77,22 +85,27 @@ def read_table(path: Path, wanted: Wanted, talk: Talk) -> Table:
 
 def choose(sheet: Sheet, wanted: Wanted) -> Table:
     """Choose the role of each column of a sheet."""
+    words = _words(sheet, wanted)
+    coded_columns = {name: _coded(sheet.columns[name], known, sheet) for name, known in words.items()}
+    sheet = replace(sheet, columns={**sheet.columns, **coded_columns})
     roles = {role: (name, _entries(sheet, name, role)) for role, name in wanted.roles.items()}
     used = {name for name, _ in roles.values()}
     ignored: dict[str, str] = {}
-    id_column = _id_column(sheet, wanted, used, ignored)
+    id_column = _id_column(sheet, wanted, {*used, *words}, ignored)
     ids = None if id_column is None else names_from(_entries(sheet, id_column, "name"))
     others = [each for each in sheet.columns.values() if each.name not in (*used, id_column, *ignored)]
     numbers = [each for each in others if _is_taken(each, sheet, wanted, ignored)]
+    columns: tuple[str, ...] | None
     if wanted.count is None:
-        columns = tuple(each.name for each in numbers) if sheet.has_names else None
+        by_place = {place: words[each.name] for place, each in enumerate(numbers) if each.name in words}
+        columns = Columns([each.name for each in numbers], by_place) if sheet.has_names else None
         values = _matrix(sheet, numbers)
     else:
         columns, values = _in_order(sheet, numbers, wanted, wanted.count)
-    words = {each.name: list(each.words) for each in others if each.numbers is None and each.words is not None}
+    beside = {each.name: list(each.words) for each in others if each.numbers is None and each.words is not None}
     names = {each.name for each in numbers}
     absent = tuple(name for name in columns or () if name not in names) if sheet.has_names else ()
-    return Table(sheet.path, values, columns, sheet.has_names, ids, id_column, roles, ignored, words, absent)
+    return Table(sheet.path, values, columns, sheet.has_names, ids, id_column, roles, ignored, beside, absent)
 
 
 def narrowed(table: Table, others: Sequence[Sheet]) -> Table:
@@ -106,16 +119,53 @@ def narrowed(table: Table, others: Sequence[Sheet]) -> Table:
             f"`{table.path}` and `{others[0].path}` share no column: {told(table.columns)}; and "
             f"{told(list(others[0].columns))}."
         )
+    words = words_of(table.columns)
+    narrow = {new: words[place] for new, place in enumerate(kept) if place in words}
     left_out = {name: SHARED for name in table.columns if name not in shared}
     return replace(
         table,
         values=table.values[:, kept],
-        columns=tuple(table.columns[place] for place in kept),
+        columns=Columns([table.columns[place] for place in kept], narrow),
         ignored={**table.ignored, **left_out},
     )
 
 
-def _id_column(sheet: Sheet, wanted: Wanted, used: set[str], ignored: dict[str, str]) -> str | None:
+def _words(sheet: Sheet, wanted: Wanted) -> dict[str, tuple[str, ...]]:
+    """Words of the columns that hold categories: as the memory knows them, else as they stand here."""
+    if wanted.count is not None:
+        known = wanted.known or ()
+        return {known[place]: words for place, words in words_of(known).items() if known[place] in sheet.columns}
+    found = {each.name: each.categories for each in sheet.columns.values() if each.categories is not None}
+    for name in wanted.categorical:
+        matching = [each for each in sheet.columns if fnmatchcase(each, name)]
+        if not matching or not sheet.has_names:
+            near = did_you_mean(name, sheet.columns)
+            has = told(list(sheet.columns)) if sheet.has_names else "columns without names"
+            raise RequestError(f"`{sheet.path}` has no column {name!r} for `--categorical`. It has {has}.{near}")
+        found.update({each: _words_of(sheet.columns[each], sheet) for each in matching})
+    return found
+
+
+def _words_of(column: Column, sheet: Sheet) -> tuple[str, ...]:
+    texts = column.texts(str(sheet.path))
+    words = sorted({text for text in texts if text is not None})
+    if len(words) > MOST_WORDS:
+        raise RequestError(
+            f"`{sheet.path}`: a column of categories must have at most {MOST_WORDS} different words; {column.name!r} "
+            f"has {len(words)}. Leave it out of `--categorical`."
+        )
+    return tuple(words)
+
+
+def _coded(column: Column, words: Sequence[str], sheet: Sheet) -> Column:
+    """The numbers of words."""
+    if column.categories == tuple(words):
+        return column
+    texts = column.texts(str(sheet.path))
+    return replace(column, numbers=coded(texts, words).astype(np.float32), words=texts)
+
+
+def _id_column(sheet: Sheet, wanted: Wanted, used: Collection[str], ignored: dict[str, str]) -> str | None:
     if wanted.id is not None:
         return _column(sheet, wanted.id, "--id").name
     known = set(wanted.known or ())
@@ -158,7 +208,7 @@ def _in_order(
     sheet: Sheet, numbers: Sequence[Column], wanted: Wanted, count: int
 ) -> tuple[tuple[str, ...] | None, NDArray[Any]]:
     """The numbers as the memory has them: by name where both have names, else in the order of the file."""
-    columns = None if wanted.known is None else tuple(wanted.known)
+    columns = None if wanted.known is None else Columns(wanted.known, words_of(wanted.known))
     if columns is not None and sheet.has_names:
         by_name = {each.name: each for each in numbers}
         if not by_name:

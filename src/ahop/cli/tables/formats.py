@@ -11,6 +11,7 @@ from ahop.cli.tables.arrow import read_feather, read_parquet
 from ahop.cli.tables.delimited import read_delimited
 from ahop.cli.tables.numpy_files import read_npy, read_npz
 from ahop.cli.tables.sheet import Sheet
+from ahop.cli.tables.vcf import read_vcf
 
 # Names of a table in CSV that comes through a pipe.
 STANDARD_INPUT = ("-", "/dev/stdin")
@@ -23,6 +24,8 @@ READERS: dict[str, Callable[[Path, Iterable[str]], Sheet]] = {
     ".arrow": read_feather,
     ".npy": read_npy,
     ".npz": read_npz,
+    ".vcf": read_vcf,
+    ".vcf.gz": read_vcf,
 }
 
 
@@ -37,7 +40,8 @@ def read_sheet(path: Path, keep: Iterable[str]) -> Sheet:
             kept = Path(folder, "standard input")
             kept.write_bytes(sys.stdin.buffer.read())
             return _not_empty(replace(read_delimited(kept, keep), path=kept.relative_to(folder)))
-    reader = READERS.get(path.suffix.lower())
+    name = path.name.lower()
+    reader = next((READERS[ending] for ending in READERS if name.endswith(ending)), None)
     if reader is None:
         known = ", ".join(READERS)
         raise RequestError(f"`{path}` must be a table, whose name ends in one of {known}; got {path.suffix!r}.")

@@ -21,12 +21,14 @@ class Column:
         numbers: (n,), NaN where there is a gap; None if it holds something else.
         words: the same as text, None where there is a gap; None if they were not kept.
         kind: what it holds, if no numbers: "words", "dates".
+        categories: words that the numbers stand for, where the file says that these are categories.
     """
 
     name: str
     numbers: NDArray[Any] | None
     words: Sequence[str | None] | None = None
     kind: str = "words"
+    categories: tuple[str, ...] | None = None
 
     def texts(self, where: str) -> list[str | None]:
         """As text, exactly as it stands in the file."""
@@ -34,6 +36,8 @@ class Column:
             return list(self.words)
         if self.numbers is None:
             raise InvalidValueError(f"`{where}`: the column {self.name!r} holds {self.kind}, which name nothing.")
+        if self.categories is not None:
+            return [None if each != each else self.categories[int(each)] for each in self.numbers.tolist()]
         return [_text(each) for each in self.numbers.tolist()]
 
 

@@ -18,7 +18,9 @@ from ahop.fitting.choosing.general import debiased
 from ahop.fitting.choosing.negatives import hard_negatives, pairs_to_scan
 from ahop.fitting.choosing.pool import LEAST_POOL_WEIGHT, cross_fitted, fit_pool, fit_pooled, promises
 from ahop.fitting.choosing.posterior import Rivals, behind, calibrated, closest_rivals
+from ahop.fitting.choosing.tables import parts_of_pools
 from ahop.fitting.choosing.unknown import detector_of, fit_detector
+from ahop.fitting.corruption.categories import Categories
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.settings import Settings
 from ahop.memory.report import Corruption, Member, SpacesReport, Trial
@@ -351,8 +353,10 @@ def _pooled(scores: list[Tensor], candidates: Sequence[Candidate], weights: Sequ
 def _together(learned: list[Similarity], candidates: Sequence[Candidate], weights: Sequence[float]) -> Similarity:
     if _is_single(candidates):
         return learned[0]
-    pool = PooledSimilarity(learned, [each.name for each in candidates])
-    pool.weights.copy_(torch.tensor(weights, dtype=torch.float64))
+    names = [each.name for each in candidates]
+    parts = parts_of_pools(list(zip(names, weights, learned, strict=True)))
+    pool = PooledSimilarity([member for _, _, member in parts], [name for name, _, _ in parts])
+    pool.weights.copy_(torch.tensor([weight for _, weight, _ in parts], dtype=torch.float64))
     return pool
 
 
@@ -376,7 +380,8 @@ def _among_all(
         copies[part.places] = part.copies
     asked = held_out[some]
     chosen = [of_folds[number] for number in fold[some].tolist()]
-    negatives = hard_negatives(patterns, origins[asked], copies[some], debiased(training), chosen, seed)
+    near = debiased(training) if training.categories is None else chosen[0]
+    negatives = hard_negatives(patterns, origins[asked], copies[some], near, chosen, seed)
     scores, trust = negatives.scores.double(), trust[some]
     rivals = Rivals((scores - scores.amax(-1, keepdim=True)).unsqueeze(0), negatives.log_counts, len(patterns))
     settings, known, unknown = training.settings.posterior, negatives.features(True), negatives.features(False)
@@ -386,7 +391,12 @@ def _among_all(
 
 
 def training_set_of(
-    patterns: Patterns, pairs: Pairs, groups: Tensor | None, seed: int, settings: Settings
+    patterns: Patterns,
+    pairs: Pairs,
+    groups: Tensor | None,
+    seed: int,
+    settings: Settings,
+    categories: Categories | None = None,
 ) -> TrainingSet:
     """The pairs, beside as many stored patterns as the work allows: all origins, and others drawn at random."""
     origins, places = distinct(pairs.origins)
@@ -401,7 +411,15 @@ def training_set_of(
     place = torch.searchsorted(rows, origins.cpu())[places.cpu()]
     stored = patterns[rows.to(patterns.device)].detach()
     weights = torch.ones(len(pairs)).to(stored)
-    return TrainingSet(stored, place.to(stored.device), pairs.queries.detach(), weights, groups, settings=settings)
+    return TrainingSet(
+        stored,
+        place.to(stored.device),
+        pairs.queries.detach(),
+        weights,
+        groups,
+        settings=settings,
+        categories=categories,
+    )
 
 
 def folds_of(training: TrainingSet, seed: int) -> Tensor | None:
@@ -422,7 +440,8 @@ def _held_out(count: int, seed: int) -> Tensor:
 
 def _fall_back(training: TrainingSet, wanted: Sequence[Candidate]) -> Choice:
     """Too little to learn from: the fixed similarity that does best on the pairs there are; of those wanted, if any."""
-    fixed = [each for each in wanted if each.is_fixed] or [each for each in CANDIDATES if each.is_fixed]
+    fixed = [each for each in wanted if each.is_fixed]
+    fixed = fixed or [each for each in CANDIDATES if each.is_fixed and each.suits(training)]
     different = len(distinct(training.origins)[0])
     if len(training):
         trust = training.weights.double()

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ahop.fitting.corruption.additive import Counts, count_pairs
 from ahop.fitting.corruption.alignment import Alignment, fit_alignment
+from ahop.fitting.corruption.categories import Categories, CategoryTables
 from ahop.fitting.corruption.forward import ForwardChoice, choose_forward
 from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 from ahop.fitting.corruption.nuisance import NuisanceChoice, choose_nuisance
@@ -32,6 +33,7 @@ class TrainingSet:
         is_aligned: whether what groups add and multiply is taken off.
         fitted: the mixture that has made the weights, if origins were inferred; else it is fitted to the pairs.
         settings: of all that is learned from it.
+        categories: of columns that hold any; None if all hold numbers.
     """
 
     patterns: Tensor
@@ -44,6 +46,7 @@ class TrainingSet:
     is_aligned: bool = True
     fitted: MixtureFit | None = field(default=None, repr=False)
     settings: Settings = field(default=DEFAULT, repr=False)
+    categories: Categories | None = field(default=None, repr=False)
     _transformed: dict[str, "TrainingSet"] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -71,6 +74,9 @@ class TrainingSet:
 
     @cached_property
     def mixture(self) -> MixtureFit:
+        """The mixture that the columns of numbers tell of."""
+        if self.categories is not None:
+            return self.numbers.mixture
         if self.fitted is not None:
             return self.fitted
         pairs, settings = (self.originals, self.copies, self.weights), self.settings.mixture
@@ -87,6 +93,24 @@ class TrainingSet:
             return self.whole.nuisance
         settings = self.settings.candidates
         return choose_nuisance(self.originals, self.copies, weights=self.trusted, settings=settings)
+
+    @cached_property
+    def numbers(self) -> "TrainingSet":
+        """The columns of numbers alone."""
+        if self.categories is None:
+            return self
+        places = self.categories.numeric
+        rows = self.patterns[:, places], self.origins, self.recorded[:, places], self.weights
+        whole, flags = None if self.whole is None else self.whole.numbers, (self.is_trusted, self.is_aligned)
+        return TrainingSet(*rows, None, whole, *flags, self.fitted, settings=self.settings)
+
+    @cached_property
+    def tables(self) -> CategoryTables:
+        """Tables of the columns of categories."""
+        assert self.categories is not None
+        places = list(self.categories.places)
+        rows = self.originals[:, places], self.recorded[:, places], self.weights
+        return CategoryTables(self.categories.alone(), *rows)
 
     @property
     def has_other_columns(self) -> bool:
@@ -130,7 +154,9 @@ class TrainingSet:
         groups = None if self.groups is None else self.groups[rows]
         chosen = self.origins[rows], self.recorded[rows], self.weights[rows]
         flags = self.is_trusted, self.is_aligned
-        return TrainingSet(self.patterns, *chosen, groups, self, *flags, settings=self.settings)
+        return TrainingSet(
+            self.patterns, *chosen, groups, self, *flags, settings=self.settings, categories=self.categories
+        )
 
     def transformed(self, transform: Transform) -> "TrainingSet":
         """Transform both sides of the pairs."""

@@ -120,9 +120,9 @@ def learn_unlabeled(
         halves = Halves(patterns, asked, known)
         for name, similarity in learned.items():
             told(f"judge {name}")
-            judged.setdefault(name, []).append(_judge(similarity, halves, patterns, labeled))
-    judgments = _judgments({name: torch.cat(parts) for name, parts in judged.items()}, metric)
-    chosen = _preferred(judgments, metric, settings.unlabeled.clear_std_errors)
+            judged.setdefault(name, []).append(judge(similarity, halves, patterns, labeled))
+    judgments = judgments_of({name: torch.cat(parts) for name, parts in judged.items()}, metric)
+    chosen = preferred(judgments, metric, settings.unlabeled.clear_std_errors)
     told("fit to all queries")
     problem = OriginProblem(patterns, queries, labeled, settings)
     inference = problem.settle(inference.mixture, unknown=inference.unknown)
@@ -190,7 +190,7 @@ def _learned(wanted: Sequence[Candidate], taught: dict[str, TrainingSet]) -> dic
     }
 
 
-def _judge(similarity: Similarity, halves: Halves, patterns: Tensor, labeled: Pairs | None) -> Tensor:
+def judge(similarity: Similarity, halves: Halves, patterns: Tensor, labeled: Pairs | None) -> Tensor:
     """Information of each query's halves, (b,); for those with a label, whether it is found."""
     found = halves.contrast(similarity).information
     if labeled is None:
@@ -199,7 +199,7 @@ def _judge(similarity: Similarity, halves: Halves, patterns: Tensor, labeled: Pa
     return torch.cat([found, hits.double()])
 
 
-def _judgments(judged: dict[str, Tensor], metric: str) -> tuple[Judgment, ...]:
+def judgments_of(judged: dict[str, Tensor], metric: str) -> tuple[Judgment, ...]:
     """All similarities that were judged, best first, beside the plain metric."""
     plain, best = judged.get(metric), max(judged.values(), key=lambda values: float(values.mean()))
     found = [
@@ -217,7 +217,7 @@ def errors_ahead(values: Tensor, others: Tensor | None) -> float:
     return mean / error if error > 0 else 0.0
 
 
-def _preferred(judgments: Sequence[Judgment], metric: str, std_errors: float) -> str:
+def preferred(judgments: Sequence[Judgment], metric: str, std_errors: float) -> str:
     """The best that clearly beats the plain metric; a mixture, which knows most, unless it is clearly worse."""
     if all(each.name != metric for each in judgments):
         return judgments[0].name

@@ -16,7 +16,7 @@ from ahop.fitting.settings import DEFAULT, Settings
 from ahop.memory.model import Model
 from ahop.memory.paired import paired_scores
 from ahop.memory.scoring import nearest, rank
-from ahop.similarities.base import DecomposableSimilarity
+from ahop.similarities.base import DecomposableSimilarity, Similarity
 from ahop.similarities.debiased import DebiasedSimilarity
 from ahop.similarities.euclidean import EuclideanSimilarity
 from ahop.similarities.manhattan import ManhattanSimilarity
@@ -184,7 +184,7 @@ class OriginProblem:
                 and float((odds - before.log_odds).mean()) < ORIGIN_TOLERANCE
             ):
                 break
-            unknown = self._unknown(odds, unknown)
+            unknown = self.unknown_share(odds, unknown)
             mixture = (
                 self.maximize(found.pairs, mixture.form, steps)
                 if number < ROUNDS_ANEW
@@ -218,6 +218,15 @@ class OriginProblem:
                 found.append(_shortlist(scores, near[part], least))
         return Shortlist(*(torch.cat(column) for column in zip(*found, strict=True)))
 
+    def listed(self, similarity: Similarity) -> Shortlist:
+        """Shortlist by a similarity whose scores are log-likelihood ratios, among all patterns."""
+        least = self.asked.least_responsible_share
+        found = [
+            _shortlist(similarity(self.patterns, self.queries[part]), None, least)
+            for part in blocks(len(self.queries), 32 * len(self.patterns), SCORE_BYTES)
+        ]
+        return Shortlist(*(torch.cat(column) for column in zip(*found, strict=True)))
+
     def log_odds(self, listed: Shortlist) -> Tensor:
         """Logarithm of how much likelier each query is if some pattern, whichever, is its origin, (b,)."""
         return listed.scores[:, 0] + listed.log_mass - log(len(self.patterns))
@@ -249,8 +258,7 @@ class OriginProblem:
         kept = shares > self.asked.least_responsible_share
         kept[:, 0] = True  # of a query that says little, the best says most
         queries, column = kept.nonzero(as_tuple=True)
-        found = SoftPairs(ids[queries, column], queries, shares[queries, column])
-        return found if self.labeled is None else self._with_labels(found, self.labeled)
+        return self.with_labels(SoftPairs(ids[queries, column], queries, shares[queries, column]))
 
     def _neighbors(self) -> Tensor | None:
         """Patterns (b, m) that are near to each query by distance, where all would be too many."""
@@ -269,13 +277,18 @@ class OriginProblem:
         moved.bias.copy_(self.shift)
         return moved
 
-    def _unknown(self, odds: Tensor, unknown: float) -> float:
+    def unknown_share(self, odds: Tensor, unknown: float) -> float:
+        """Share of the queries that come from no stored pattern, from what it was and what their odds say."""
         chances = torch.sigmoid(log(unknown) - log(1 - unknown) - odds)
         before = self.asked.unknown_queries, self.asked.known_queries
         share = (float(chances.sum()) + before[0]) / (len(odds) + before[0] + before[1])
         return min(share, self.asked.most_unknown_share)
 
-    def _with_labels(self, pairs: SoftPairs, labeled: Pairs) -> SoftPairs:
+    def with_labels(self, pairs: SoftPairs) -> SoftPairs:
+        """These pairs, and those whose origins are known."""
+        labeled = self.labeled
+        if labeled is None:
+            return pairs
         numbers = torch.arange(len(labeled), device=pairs.queries.device) + len(self.queries)
         return SoftPairs(
             torch.cat([pairs.origins, labeled.origins]),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahop._core.checks import as_group_names
-from ahop._core.frames import as_names
+from ahop._core.columns import Columns, as_columns
 from ahop._core.labels import in_lines
 from ahop.errors import AhopError, FileFormatError, UnsupportedError
 from ahop.memory.report import Report
@@ -54,7 +54,7 @@ class Contents:
     patterns: NDArray[Any]
     dtype: str
     labels: NDArray[np.object_] | None
-    columns: tuple[str, ...] | None
+    columns: Columns | None
     report: Report | None
     reference: Kept | None
     log_prior: NDArray[Any] | None
@@ -92,7 +92,7 @@ def read_contents(path: str | os.PathLike[str]) -> Contents:
             patterns,
             stored["patterns"].dtype,
             None if labels is None else in_lines(bytes(labels.content), len(patterns)),
-            as_names(manifest.get("dimensions"), patterns.shape[1]),
+            as_columns(manifest, patterns.shape[1]),
             kept_report(manifest.get("report")),
             _reference(manifest, arrays),
             arrays.get("log_prior"),

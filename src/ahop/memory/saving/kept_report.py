@@ -4,6 +4,7 @@ from typing import Any
 
 from ahop.memory.report import (
     AdaptReport,
+    CategoriesReport,
     Corruption,
     FitReport,
     Member,
@@ -39,7 +40,15 @@ def kept_report(given: Any) -> Report | None:
     repeats = None if repeats is None else RepeatsReport(**repeats)
     spaces = fields.pop("spaces", None)
     spaces = None if spaces is None else SpacesReport(**spaces)
-    parts = {"corruption": corruption, "unlabeled": unlabeled, "repeats": repeats, "spaces": spaces}
+    categories = fields.pop("categories", None)
+    categories = None if categories is None else CategoriesReport(**categories)
+    parts = {
+        "corruption": corruption,
+        "unlabeled": unlabeled,
+        "repeats": repeats,
+        "spaces": spaces,
+        "categories": categories,
+    }
     report = FitReport(**fields, **parts, trials=trials, members=members)
     str(report)  # raises if a field is no number
     return report

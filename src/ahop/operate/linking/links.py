@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from ahop.memory.memory import AssociativeMemory
 from ahop.memory.recall import Recaller
 from ahop.operate.linking.assignment import assign
 from ahop.operate.linking.edges import Edges, edges_of
+from ahop.operate.linking.misnamed import Misnamed, find_misnamed
 from ahop.operate.linking.propagation import Beliefs, least_alone, propagate
 from ahop.scale.indexes.row_index import Index
 
@@ -54,6 +55,8 @@ class Links:
         unmatched_left: rows that are linked to none.
         unmatched_right: the same of the right table.
         unmatched_share: how many of the right rows belong to no left row, as estimated or as was given.
+        linked: (b,) for each right row the number of the left row that it is linked to, -1 for none.
+        misnamed: right rows that are not what they are called; None where the tables have no names in common.
     """
 
     left: NDArray[Any]
@@ -63,6 +66,8 @@ class Links:
     unmatched_left: Unmatched
     unmatched_right: Unmatched
     unmatched_share: float
+    linked: NDArray[np.int64]
+    misnamed: Misnamed | None = None
 
     def __len__(self) -> int:
         return len(self.left)
@@ -70,9 +75,10 @@ class Links:
     def __str__(self) -> str:
         is_link = self.rank == 1
         sure = f", right with {100 * self.probability[is_link].mean():.1f} % on average" if is_link.any() else ""
+        named = "" if self.misnamed is None else f" {self.misnamed}"
         return (
             f"{int(is_link.sum())} links{sure}. Linked to none: {len(self.unmatched_left)} rows of the left table, "
-            f"{len(self.unmatched_right)} of the right."
+            f"{len(self.unmatched_right)} of the right.{named}"
         )
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
@@ -140,7 +146,11 @@ def link(
     right_names = np.arange(len(queries)) if known is None else as_labels(known, len(queries))
     gone = memory.removed if isinstance(memory, Index) else torch.zeros(len(stored), dtype=torch.bool)
     share = share_unmatched(unmatched, len(queries), len(memory), one_to_one, stored.detector is not None)
-    return links_of(edges, share, one_to_one, k, left_names, right_names, gone)
+    found = links_of(edges, share, one_to_one, k, left_names, right_names, gone)
+    if known is None or stored.labels is None or bool(gone.any()):
+        return found
+    misnamed = find_misnamed(stored, queries, groups, left_names, right_names, found.linked)
+    return replace(found, misnamed=misnamed)
 
 
 def links_of(
@@ -211,6 +221,7 @@ def _links(
     rank += (~has_link)[edges.right[order]].long()  # without a link, candidates are still only candidates
     order, rank = order[rank <= k], rank[rank <= k]
     taken = gone.index_fill(0, edges.left[is_link], True)
+    linked = torch.full((len(edges.rest),), -1).index_copy_(0, edges.right[is_link], edges.left[is_link])
     return Links(
         left[edges.left[order].numpy()],
         right[edges.right[order].numpy()],
@@ -219,4 +230,5 @@ def _links(
         Unmatched(left[~taken.numpy()], beliefs.left_alone[~taken].numpy()),
         Unmatched(right[~has_link.numpy()], beliefs.right_alone[~has_link].numpy()),
         float(beliefs.right_alone.mean()) if len(edges.rest) else 0.0,
+        linked.numpy(),
     )

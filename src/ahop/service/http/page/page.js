@@ -280,7 +280,7 @@ function waterfall(explanation) {
   drawn.append(make("line", { x1: place(0), x2: place(0), y1: 0, y2: step * bars.length, class: "zero" }));
   bars.forEach((bar, number) => {
     const [from, to] = spans[number].map(place), y = step * number;
-    const seen = bar.seen === null || bar.seen === undefined ? "" : `: ${+bar.seen.toPrecision(3)}`;
+    const seen = bar.seen == null ? "" : `: ${typeof bar.seen === "string" ? bar.seen : +bar.seen.toPrecision(3)}`;
     const word = bar.word ? ` (${bar.word})` : "";
     drawn.append(
       make("text", { x: left - 8, y: y + 17, "text-anchor": "end" }, fitting(`${bar.name}${seen}${word}`, `${bar.name}${seen}`, left)),

@@ -1,0 +1,75 @@
+"""Names of columns, and the words of those that hold categories."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahop.errors import InvalidValueError
+
+# A column of more different words holds names or texts, and no table of pairs of values could be learned.
+MOST_WORDS = 64
+
+
+@final
+class Columns(tuple[str, ...]):
+    """Names of columns.
+
+    Attributes:
+        words: by place, of columns that hold categories: the number of a word is its place among these. A word that is
+            none of them has the number behind them.
+    """
+
+    words: Mapping[int, tuple[str, ...]]
+
+    def __new__(cls, names: Iterable[str], words: Mapping[int, tuple[str, ...]] | None = None) -> "Columns":
+        self = super().__new__(cls, names)
+        self.words = dict(words or {})
+        return self
+
+
+def words_of(columns: Sequence[str] | None) -> Mapping[int, tuple[str, ...]]:
+    """The words of the columns that hold categories, by place."""
+    return columns.words if isinstance(columns, Columns) else {}
+
+
+def described(columns: Sequence[str]) -> dict[str, Any]:
+    """Names and words as a file keeps them."""
+    words = {str(place): list(each) for place, each in words_of(columns).items()}
+    return {"dimensions": list(columns), **({"categories": words} if words else {})}
+
+
+def as_columns(manifest: Mapping[str, Any], count: int) -> Columns | None:
+    """The names of so many dimensions as a file has them, if it has any, with their words."""
+    given = manifest.get("dimensions")
+    if given is None:
+        return None
+    if not _are_words(given):
+        raise InvalidValueError("the names of the dimensions must be words.")
+    if len(given) != count or len(set(given)) != count:
+        raise InvalidValueError(f"the names of the dimensions must be {count}, all different.")
+    categories = manifest.get("categories", {})
+    words = {int(place): tuple(each) for place, each in categories.items() if _are_words(each)}
+    if len(words) != len(categories) or not set(words) <= set(range(count)):
+        raise InvalidValueError("the categories of the dimensions must be lists of words.")
+    return Columns(given, words)
+
+
+def coded(texts: Sequence[str | None], words: Sequence[str]) -> NDArray[np.float64]:
+    """The numbers of texts; NaN for those that are not there."""
+    number = {word: place for place, word in enumerate(words)}
+    found = [np.nan if text is None else number.get(text, len(words)) for text in texts]
+    return np.array(found, dtype=np.float64)
+
+
+def word_at(value: float | None, words: Sequence[str] | None) -> float | str | None:
+    """The word that a number stands for, if the column has words."""
+    if words is None or value is None or value != value:
+        return value
+    place = int(value)
+    return words[place] if 0 <= place < len(words) else "another"
+
+
+def _are_words(given: object) -> bool:
+    return isinstance(given, list) and all(isinstance(each, str) for each in given)
