@@ -186,8 +186,8 @@ class MemoryMachine(Machine):
         if opened is None:
             return
         found = self.attempt("recall without torch", lambda: opened.recall(asked.numpy(), k, groups=groups), None)
-        wanted = self._truth(asked, groups=groups)
-        # In single precision huge numbers are others.
+        wanted = self._truth(asked, groups=groups).in_single_precision()
+        # There huge numbers are others.
         if found is not None and not bool((wanted.slack > 1e-3).any()):
             check_answer("open_memory", wanted, min(k, len(self.rows)), found.indices, found.posterior, found.unknown)
 

@@ -1,7 +1,7 @@
 """What an answer must be: the formulas of recall, one query at a time over all rows, and whether an answer is that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,11 @@ class Truth:
     slack: Tensor
     steepness: float
     is_smooth: bool
+
+    def in_single_precision(self) -> "Truth":
+        """With the slack of an answer that was computed so, whatever the memory computes in."""
+        wider = torch.finfo(torch.float32).eps / torch.finfo(self.scores.dtype).eps
+        return replace(self, slack=self.slack * max(wider, 1.0))
 
 
 @torch.no_grad()
