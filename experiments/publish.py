@@ -100,6 +100,10 @@ COLUMNS: dict[str, list[str]] = {
         *("task", "method", "sites", "top1", "of_ceiling", "said", "ece", "auroc", "swaps", "swaps_found"),
         *("swaps_false", "fit_cpu_seconds"),
     ],
+    "mixed_linkage": [
+        *("task", "method", "left", "right", "f1", "f1_best", "precision", "recall", "said", "ece", "seconds"),
+        "cpu_seconds",
+    ],
     "imputing": ["dataset", "model", "error", "error_ratio", "error_ratio_tuned", "seconds", "time_ratio", "chosen"],
     "tab_tabular": ["dataset", "model", "accuracy", "auc", "paper", "seconds"],
     "tab_tabular_network": ["dataset", "model", "accuracy", "auc", "seconds"],
@@ -387,6 +391,7 @@ SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "label_free": _label_free,
     "linking": _columns("setting", "n", "linked", "per_query", "bayes_per_query", "ece", "f1", "f1_tuned", "seconds"),
     "sample_identity": _columns("task", "method", "top1", "of_ceiling", "ece", "auroc", "swaps_found", "swaps_false"),
+    "mixed_linkage": _columns("task", "method", "f1", "f1_best", "precision", "recall", "ece", "cpu_seconds"),
     "watching": _watching,
     "reliability": _columns("id", "goal", "trials", "wanted", "bad"),
     "billions": _billions,

@@ -11,6 +11,7 @@ NEEDED = {
     "broken_patches": ("cifar10",),
     "imputing": ("adult", "uji_indoorloc"),
     "label_free": ("uji_indoorloc", "sugarcane_nir"),
+    "mixed_linkage": ("adult", "bank"),
     "massbank": ("massbank_eawag",),
     "never_worse": ("sugarcane_nir",),
     "nir": ("sugarcane_nir",),

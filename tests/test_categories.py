@@ -346,3 +346,15 @@ def test_it_is_refused(name: str, task: Task, fitted: ahop.AssociativeMemory) ->
     attempt, error, words = refused(task, fitted)[name]
     with pytest.raises(error, match=words):
         attempt()
+
+
+def test_queries_without_numbers_are_learned_from_by_their_words() -> None:
+    rng = np.random.default_rng(0)
+    words = {f"c{place}": rng.choice(list("abcd"), 150) for place in range(6)}
+    stored = pd.DataFrame({"x": rng.normal(size=150), **words})
+    copies = stored.assign(x=stored["x"] + 0.1 * rng.normal(size=150))
+    copies.loc[rng.random(150) < 0.3, "x"] = np.nan
+    answer = ahop.fit(stored, queries=copies, progress=False).recall(copies)
+    assert (answer.indices[:, 0] == np.arange(150)).mean() >= 0.9
+    with pytest.raises(InvalidValueError, match="too few to learn from"):
+        ahop.fit(stored, queries=copies.assign(x=np.nan), progress=False)

@@ -380,6 +380,17 @@ def test_samples_are_identified_near_the_ceiling_and_swaps_are_found() -> None:
 
 
 @pytest.mark.slow
+def test_tables_of_words_codes_and_numbers_are_linked_as_well_as_by_the_tools_of_the_field() -> None:
+    rows = {(row["task"], row["method"]): row for row in quick("mixed_linkage")["rows"]}
+    for task in {task for task, _ in rows}:
+        assert rows[task, "ahop"]["f1"] >= rows[task, "Splink 5"]["f1"] - 0.02
+        assert rows[task, "ahop"]["ece"] <= 0.08
+        assert rows[task, "ahop"]["f1"] >= max(
+            rows[task, name]["f1"] for t, name in rows if t == task and "alone" in name
+        )
+
+
+@pytest.mark.slow
 def test_tables_are_classified_by_models_tuned_alike() -> None:
     rows = quick("tab_tabular")["rows"]
     assert all({"dataset", "model", "accuracy", "auc", "paper", "seconds"} <= row.keys() for row in rows)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from ahop.errors import InvalidValueError
 from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.tables import GOWER
 from ahop.fitting.corruption.categories import Categories
@@ -35,6 +36,8 @@ from ahop.variants.base import Pairs
 
 # Rounds at most.
 ROUNDS = 20
+# Queries with numbers in them that are enough for each half of them to have some.
+LEAST_WITH_NUMBERS = 8
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,12 @@ def learn_categories(
     """
     if len(queries) > MOST_QUERIES_LEARNED:
         queries = queries[torch.arange(MOST_QUERIES_LEARNED) * len(queries) // MOST_QUERIES_LEARNED]
+    with_numbers = int((~queries[:, categories.numeric].isnan()).any(-1).sum())
+    if categories.numeric and with_numbers < LEAST_WITH_NUMBERS:
+        raise InvalidValueError(
+            f"{with_numbers} of the `queries` hold numbers: too few to learn from. Pass more of them, or leave the "
+            "columns of numbers out of the patterns."
+        )
     learning = next((each for each in wanted if each.name != GOWER.name), None)
     problem = OriginProblem(patterns, queries, labeled, settings)
     judged: dict[str, list[Tensor]] = {}
@@ -137,8 +146,9 @@ def _mixture_of_numbers(
     if not places:
         return None
     known = None if labeled is None else Pairs(labeled.origins, labeled.queries[:, places])
-    rows = problem.patterns[:, places], problem.queries[:, places]
-    return infer_origins(*rows, known, told, problem.settings).mixture
+    queries = problem.queries[:, places]
+    queries = queries[~queries.isnan().all(-1)]  # no distance tells where these are from
+    return infer_origins(problem.patterns[:, places], queries, known, told, problem.settings).mixture
 
 
 def _training(

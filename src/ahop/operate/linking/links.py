@@ -1,7 +1,7 @@
 """The `link` function: which rows of two tables belong together, as a long table."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +16,12 @@ from ahop._core.frames import index_of
 from ahop._core.inputs import as_queries
 from ahop._core.labels import as_labels
 from ahop._core.typing import Entries, RowsLike
-from ahop.errors import InvalidTypeError, InvalidValueError
+from ahop.errors import InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.fitting.fit import fit
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.recall import Recaller
 from ahop.operate.linking.assignment import assign
+from ahop.operate.linking.comparisons import Compared, Comparison, compare
 from ahop.operate.linking.edges import Edges, edges_of
 from ahop.operate.linking.misnamed import Misnamed, find_misnamed
 from ahop.operate.linking.propagation import Beliefs, least_alone, propagate
@@ -57,6 +58,7 @@ class Links:
         unmatched_share: how many of the right rows belong to no left row, as estimated or as was given.
         linked: (b,) for each right row the number of the left row that it is linked to, -1 for none.
         misnamed: right rows that are not what they are called; None where the tables have no names in common.
+        comparisons: how much each of the similarities said that were given.
     """
 
     left: NDArray[Any]
@@ -68,6 +70,7 @@ class Links:
     unmatched_share: float
     linked: NDArray[np.int64]
     misnamed: Misnamed | None = None
+    comparisons: Mapping[str, Comparison] | None = None
 
     def __len__(self) -> int:
         return len(self.left)
@@ -104,6 +107,7 @@ def link(
     *,
     one_to_one: bool = True,
     unmatched: float | None = None,
+    comparisons: Mapping[str, Any] | None = None,
     candidates: int = 64,
     k: int = 1,
     groups: Sequence[object] | None = None,
@@ -123,6 +127,9 @@ def link(
             several copies of one row.
         unmatched: share of the right rows that belong to no left row. Estimated if None; a memory that was not fitted
             cannot tell, and then every right row is taken to have an origin, if there are left rows enough.
+        comparisons: similarities of rows that something else has computed, such as those of names by Jaro and Winkler:
+            by name, (b, n) with a row for each right row, larger is closer, NaN where rows could not be compared. How
+            much each says is learned from the tables; agreement on a rare value says more.
         candidates: left rows that are considered for each right row.
         k: lines for each right row: its link, and then its likeliest other candidates.
         groups: where each right row comes from, if the memory was fitted with groups.
@@ -140,13 +147,23 @@ def link(
     stored = memory.memory if isinstance(memory, Index) else memory
     queries = as_queries(right, stored.patterns, "right", stored.columns, stored.model.query_dimensions)
     names = None if groups is None else as_group_names(groups, len(queries))
-    edges = edges_of(memory, queries, max(candidates, k), names)
+    compared = None if comparisons is None else Compared(comparisons, len(queries), len(stored))
+    if compared is None:
+        edges = edges_of(memory, queries, max(candidates, k), names)
+    elif isinstance(memory, Index):
+        raise UnsupportedError(
+            "An index has candidates by its columns alone. Pass the memory, or leave `comparisons` out."
+        )
+    else:
+        edges = compare(memory, queries, max(candidates, k), names, compared)
     known = index_of(right) if labels is None else labels
     left_names = np.arange(len(stored)) if stored.labels is None else stored.labels
     right_names = np.arange(len(queries)) if known is None else as_labels(known, len(queries))
     gone = memory.removed if isinstance(memory, Index) else torch.zeros(len(stored), dtype=torch.bool)
     share = share_unmatched(unmatched, len(queries), len(memory), one_to_one, stored.detector is not None)
     found = links_of(edges, share, one_to_one, k, left_names, right_names, gone)
+    if compared is not None:
+        return replace(found, comparisons=compared.told())
     if known is None or stored.labels is None or bool(gone.any()):
         return found
     misnamed = find_misnamed(stored, queries, groups, left_names, right_names, found.linked)
