@@ -22,7 +22,9 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 pytest.importorskip("lance")
 
+from ahop.errors import InvalidTypeError
 from ahop.service import Limits
+from ahop.service.collections.columns import Columns
 from ahop.service.request import (
     MOST_IDS,
     DeleteBody,
@@ -103,6 +105,21 @@ def test_a_link_among_no_rows_links_nothing(service: Running, name: str, where: 
     assert (said["queries"], said["ids"]) == ([], [])
     assert (said["unmatched"], said["unmatched_probability"]) == ([0, 1], [1.0, 1.0])
     assert said["unmatched_share"] == 1.0
+
+
+def test_a_link_among_no_rows_cannot_have_a_share_of_origins(service: Running) -> None:
+    body = {"queries": [ROW, ROW], "where": {"id": []}, "unmatched": 0.5}
+    status, said, _ = service.ask("POST", "/collections/rooms/link", body)
+    assert status == 400
+    assert "unmatched" in said["error"]
+
+
+def test_a_column_of_nothing_is_filtered_by_anything() -> None:
+    columns = Columns({"floor": [None, None]}, 2)
+    for wanted in (0, 1.5, True, "east", None, [0, "east"]):
+        assert columns.rows({"floor": wanted}).tolist() == ([0, 1] if wanted is None else [])
+    with pytest.raises(InvalidTypeError, match="floor"):
+        columns.rows({"floor": {}})
 
 
 def test_a_link_of_no_queries_links_nothing(service: Running) -> None:

@@ -13,7 +13,15 @@ from torch import Tensor
 
 from ahop.errors import InvalidTypeError, InvalidValueError
 
-KINDS = {bool: "true or false", int: "whole numbers", float: "numbers", str: "words"}
+# Of a column in which nothing is known.
+NOTHING = type(None)
+KINDS = {
+    bool: "true or false",
+    int: "whole numbers",
+    float: "numbers",
+    str: "words",
+    NOTHING: "words, numbers, true or false",
+}
 
 
 @final
@@ -26,7 +34,7 @@ class Column:
 
     def __init__(self, name: str, values: list[Any]) -> None:
         self.name = name
-        self.kind = next((type(each) for each in values if each is not None), str)
+        self.kind: type = next((type(each) for each in values if each is not None), NOTHING)
         self._code_of: dict[Any, int] = {}
         codes = (self._code_of.setdefault(_plain(each), len(self._code_of)) for each in values)
         self._codes: NDArray[np.int64] = np.fromiter(codes, np.int64, len(values))
@@ -45,7 +53,10 @@ class Column:
 
     def _checked(self, value: object) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        fits = isinstance(value, self.kind) if self.kind in (bool, str) else is_number
+        if self.kind is NOTHING:  # of a column of nothing nobody knows what it could hold
+            fits = isinstance(value, str | bool | int | float)
+        else:
+            fits = isinstance(value, self.kind) if self.kind in (bool, str) else is_number
         if value is not None and not fits:
             raise InvalidTypeError(
                 f"`where[{self.name!r}]` must be {KINDS.get(self.kind, 'values')}, as the column holds; got "

@@ -127,9 +127,9 @@ def link_words(snapshot: Snapshot, found: Recall[Tensor], rows: Passing | None, 
     """Answer of a link, from the candidates of each query."""
     memory, count = snapshot.memory, len(found.indices)
     detector, available = memory.detector, snapshot.count(rows)
+    share = share_unmatched(asked.unmatched, count, available, asked.one_to_one, detector is not None)
     if not available:
         return _no_links(count, memory.labels is not None) | {"version": snapshot.version}
-    share = share_unmatched(asked.unmatched, count, available, asked.one_to_one, detector is not None)
     found = cut(found, slice(None), min(found.indices.shape[1], available))
     prior = 0.0 if detector is None else detector.log_prior_odds
     edges = Edges.of(found.indices, found.posterior, found.unknown, prior, len(snapshot))
