@@ -177,6 +177,17 @@ def of_every_second(base: Callable[[int], Similarity], dimensions: int) -> ahop.
     return ahop.similarities.TransformedSimilarity(base(len(places)), selected)
 
 
+def agreement(dimensions: int) -> ahop.similarities.AgreementSimilarity:
+    """Levels, shares and values that differ from column to column."""
+    generator = torch.Generator().manual_seed(dimensions)
+    found = ahop.similarities.AgreementSimilarity(dimensions, levels=4, values=9)
+    found.edges[:, 1:] = torch.rand(dimensions, 2, generator=generator).cumsum(-1)
+    found.copied.copy_(torch.rand(dimensions, 4, generator=generator).softmax(-1))
+    found.by_chance.copy_(torch.rand(dimensions, 4, generator=generator).softmax(-1))
+    found.population.copy_(torch.randn(dimensions, 9, generator=generator).sort(-1).values)
+    return found
+
+
 # (dimensions, patterns) -> similarity
 SimilarityFactory = Callable[[int, int], Similarity]
 
@@ -187,6 +198,7 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
     "match": lambda d, n: ahop.similarities.MatchSimilarity(),
     "gower": lambda d, n: ahop.similarities.GowerSimilarity(d),
     "gower, categories": lambda d, n: ahop.similarities.GowerSimilarity(d, range(0, d, 2)),
+    "agreement": lambda d, n: agreement(d),
     "unified": lambda d, n: shaken(ahop.similarities.UnifiedSimilarity(d)),
     "footprint of euclidean": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(ahop.EuclideanSimilarity(), d)),
     "footprint of dot": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(ahop.DotSimilarity(), d)),
@@ -341,6 +353,7 @@ TOLD_APART = (
     "differences",
     "selected",
     "categories",
+    "agreement",
 )
 KNOWS_DIMENSIONS = {
     "unified",
@@ -350,7 +363,14 @@ KNOWS_DIMENSIONS = {
 }
 
 # They count exact agreements, or steps, and have no slope.
-DISCRETE = {"match", "gower, categories", "footprint of match", "likelihood of a mask", "ranks, then euclidean"}
+DISCRETE = {
+    "match",
+    "agreement",
+    "gower, categories",
+    "footprint of match",
+    "likelihood of a mask",
+    "ranks, then euclidean",
+}
 
 SEPARATIONS: list[Separation] = [
     ahop.separations.Power(1),

@@ -13,6 +13,7 @@ from ahop.memory.memory import AssociativeMemory
 from ahop.memory.unknown import LARGEST, UnknownDetector
 from ahop.separations.softmax import Softmax
 from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.agreement import AgreementSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import Similarity
 from ahop.similarities.cosine import CosineSimilarity
@@ -118,6 +119,28 @@ def _(similarity: Similarity, patterns: Array, query: Array) -> Array:
         case _:
             found = -np.nan_to_num(np.abs(x - y).sum(-1) / (np.abs(x) + np.abs(y)).sum(-1))
     return np.where(shared > 0, found, NOTHING)
+
+
+@scores_of.register
+def _(similarity: AgreementSimilarity, patterns: Array, query: Array) -> Array:
+    edges, copied, by_chance, population = (
+        array(each) for each in (similarity.edges, similarity.copied, similarity.by_chance, similarity.population)
+    )
+    found = np.zeros(len(patterns))
+    for row, pattern in enumerate(patterns):
+        for column, (stored, asked) in enumerate(zip(pattern, query, strict=True)):
+            if np.isnan(stored - asked):
+                continue
+            level = int((abs(asked - stored) > edges[column]).sum())
+            reach = [-1.0, *edges[column], np.inf]
+            values = population[column]
+            low, high = stored - reach[level], stored + reach[level]
+            nearer = 0 if level == 0 else ((values >= low) & (values <= high)).sum()
+            low, high = stored - reach[level + 1], stored + reach[level + 1]
+            met = ((values >= low) & (values <= high)).sum() - nearer
+            chance = (met + by_chance[column, level]) / (len(values) + 1)
+            found[row] += np.log(copied[column, level]) - np.log(chance)
+    return found
 
 
 @scores_of.register

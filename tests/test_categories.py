@@ -358,3 +358,51 @@ def test_queries_without_numbers_are_learned_from_by_their_words() -> None:
     assert (answer.indices[:, 0] == np.arange(150)).mean() >= 0.9
     with pytest.raises(InvalidValueError, match="too few to learn from"):
         ahop.fit(stored, queries=copies.assign(x=np.nan), progress=False)
+
+
+def copied_to_the_digit(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of whole numbers and codes; most numbers of a copy are as they were, others are off or of another row."""
+    rng = np.random.default_rng(seed)
+    left = pd.DataFrame({f"x{place}": np.rint(rng.lognormal(4, 1, 300)) for place in range(4)})
+    left["code"] = rng.choice(list("abcd"), 300)
+    right = left.copy()
+    for name in left.columns[:4]:
+        is_off, is_other = rng.random((2, 300)) < np.array([[0.2], [0.1]])
+        right.loc[is_off, name] = np.rint(right.loc[is_off, name] * (1 + 0.05 * rng.normal(size=is_off.sum())))
+        right.loc[is_other, name] = rng.permutation(left[name])[is_other]
+    right.loc[rng.random(300) < 0.1, "x0"] = np.nan
+    return left, right
+
+
+def test_numbers_that_are_copied_to_the_digit_are_told_by_agreement() -> None:
+    left, right = copied_to_the_digit()
+    found = {}
+    for name in ("mixture", "agreement", "auto"):
+        memory = ahop.fit(left, queries=right, similarity=name, progress=False)
+        answer = memory.recall(right)
+        found[name] = (answer.indices[:, 0] == np.arange(300)).mean()
+    assert found["agreement"] >= found["mixture"]
+    assert isinstance(memory.report, FitReport)
+    assert memory.report.chosen == "agreement"
+    assert found["auto"] == found["agreement"] >= 0.95
+    assert memory.report.categories is not None
+    assert memory.report.categories.same_numbers == pytest.approx(0.7, abs=0.1)
+    assert "Numbers are copied to the digit in" in str(memory.report)
+    assert "agrees" in str(memory.explain(right.iloc[:1]))
+
+
+def test_agreement_is_learned_from_pairs_and_kept(tmp_path: Path) -> None:
+    left, right = copied_to_the_digit(1)
+    memory = ahop.fit(left, pairs=(np.arange(200), right[:200]), similarity="agreement", progress=False)
+    memory.save(tmp_path / "a.ahop")
+    again = ahop.load(tmp_path / "a.ahop")
+    np.testing.assert_array_equal(again.recall(right).posterior, memory.recall(right).posterior)
+    assert (memory.recall(right[200:]).indices[:, 0] == np.arange(200, 300)).mean() >= 0.95
+    with pytest.raises(UnsupportedError):
+        ahop.open_memory(tmp_path / "a.ahop")
+
+
+def test_agreement_of_numbers_alone() -> None:
+    left, right = (each.drop(columns="code") for each in copied_to_the_digit(2))
+    memory = ahop.fit(left, queries=right, similarity="agreement", progress=False)
+    assert (memory.recall(right).indices[:, 0] == np.arange(300)).mean() >= 0.9

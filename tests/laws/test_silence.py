@@ -1,7 +1,7 @@
 """Similarities to which a gap is evidence: each dimension says what it says, and a gap what its rate says."""
 
 from itertools import product
-from math import exp, isnan, log, pi, sqrt
+from math import exp, inf, isnan, log, pi, sqrt
 
 import pytest
 import torch
@@ -94,12 +94,28 @@ def table_term(similarity: ahop.similarities.AdditiveSimilarity, i: int, stored:
     return float(query @ table @ pattern)
 
 
+def agreement_term(similarity: ahop.similarities.AgreementSimilarity, i: int, stored: float, asked: float) -> float:
+    if isnan(stored) or isnan(asked):
+        return 0.0
+    edges, values = [*similarity.edges[i].tolist(), inf], similarity.population[i].tolist()
+
+    def level_of(value: float) -> int:
+        return next(level for level, edge in enumerate(edges) if abs(value - stored) <= edge)
+
+    level = level_of(asked)
+    met = sum(level_of(value) == level for value in values)
+    chance = (met + float(similarity.by_chance[i, level])) / (len(values) + 1)
+    return log(float(similarity.copied[i, level]) / chance)
+
+
 def addend(similarity: Similarity, i: int, stored: float, asked: float) -> float:
     match similarity:
         case ahop.similarities.DebiasedSimilarity():
             return addend(similarity.base, i, stored, asked - float(similarity.bias[i]))
         case ahop.EuclideanSimilarity():
             return -((asked - stored) ** 2)
+        case ahop.similarities.AgreementSimilarity():
+            return agreement_term(similarity, i, stored, asked)
         case ahop.similarities.AdditiveSimilarity():
             said = float(similarity.gap_weight.detach()) * gap_term(similarity.missingness, i, stored, asked)
             return table_term(similarity, i, stored, asked) + said
@@ -167,6 +183,10 @@ def test_a_hole_in_a_pattern_or_a_query_says_what_its_rate_says_and_no_more(name
     similarity = made(name, case)
     assert isinstance(similarity, DecomposableSimilarity)
     inner = similarity.base if isinstance(similarity, ahop.similarities.DebiasedSimilarity) else similarity
+    if isinstance(inner, ahop.similarities.AgreementSimilarity):
+        holes = case.queries.isnan().unsqueeze(-2) | case.patterns.isnan().unsqueeze(-3)
+        assert not bool(similarity.per_dimension(case.patterns, case.queries)[holes].any())
+        return
     weight = float(inner.gap_weight.detach()) if isinstance(inner, ahop.similarities.AdditiveSimilarity) else 1.0
     gap, value = _missingness(inner).evidence_terms(case.patterns)
     expected = weight * torch.where(case.queries.isnan().unsqueeze(-2), gap, value)

@@ -29,7 +29,7 @@ from ahop.fitting.choosing.selection import (
     training_set_of,
 )
 from ahop.fitting.choosing.spaces import among_all_stored, check_enough
-from ahop.fitting.choosing.tables import CATEGORICAL, GOWER, check_no_groups, for_categories
+from ahop.fitting.choosing.tables import AGREEMENT, CATEGORICAL, GOWER, check_no_groups, for_categories, same_numbers
 from ahop.fitting.corruption.categories import Categories, categorical_places
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.pairs import PairSource
@@ -106,7 +106,7 @@ def fit(
             better, and calibrates it. Or the name of one of them, or several names to choose among: "mixture",
             "additive", "additive_per_dimension", "nuisance", "footprint", "debiased", "euclidean", "manhattan", "dot",
             "cosine", "correlation", "sorensen" and others that the documentation lists; for rows of categories
-            "categorical" and "gower".
+            "agreement", "categorical" and "gower".
         candidates: metrics of your own, to be tried and pooled beside ours: similarities, or functions of (patterns,
             queries) that answer scores (b, n), larger for closer. They need not be probabilities. Or the name of a
             preset, "radio" or "spectra", whose own metrics are then tried whatever the data look like.
@@ -286,10 +286,11 @@ def _corruption(training: TrainingSet, choice: Choice, columns: Sequence[str] | 
     return describe_corruption(training.numbers, choice.trials, choice.knows_wrong_pairs, named)
 
 
-def _said_of(training: TrainingSet) -> CategoriesReport | None:
+def _said_of(training: TrainingSet, same_numbers: float | None = None) -> CategoriesReport | None:
     if training.categories is None:
         return None
-    return CategoriesReport(len(training.categories.places), training.tables.agreement, training.tables.error)
+    tables = training.tables
+    return CategoriesReport(len(training.categories.places), tables.agreement, tables.error, same_numbers)
 
 
 def _bar(asked: _Asked) -> "tqdm[Any]":
@@ -400,13 +401,15 @@ def _learn_unlabeled(memory: AssociativeMemory, queries: RowsLike, labeled: Pair
         choice = _calibrated(patterns, found.calibrating, [fixed], asked, bar)
         checked = None if labeled is None else _checked(patterns, labeled, fixed, choice, asked, bar)
     choice = checked or choice
+    by_agreement = found.name == AGREEMENT.name and asked.categories is not None
+    same = same_numbers(found.training) if by_agreement else None
     report = FitReport(
         chosen=found.name if choice.candidates == (fixed,) else choice.name,
         pairs=labels,
         loss=choice.log_loss,
         trials=choice.trials,
-        corruption=_corruption(found.training, choice, memory.columns),
-        categories=_said_of(found.training),
+        corruption=None if same is not None else _corruption(found.training, choice, memory.columns),
+        categories=_said_of(found.training, same),
         accuracy=choice.accuracy,
         floor=choice.separation.floor,
         members=choice.members,
@@ -441,7 +444,8 @@ def _worth_a_log(asked: _Asked, labels: int, queries: int) -> list[Candidate]:
     tried: tuple[str, ...] = TRIED
     plain = PLAIN
     if asked.categories is not None:
-        tried, plain = (MIXTURE if asked.categories.numeric else CATEGORICAL.name, GOWER.name), GOWER.name
+        of_numbers = (MIXTURE, AGREEMENT.name) if asked.categories.numeric else (CATEGORICAL.name,)
+        tried, plain = (*of_numbers, GOWER.name), GOWER.name
     if labels + queries >= LEAST_QUERIES:
         return [each for each in asked.wanted if each.name in tried or each.is_brought or each.is_asked]
     warnings.warn(

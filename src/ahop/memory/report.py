@@ -357,16 +357,22 @@ class CategoriesReport:
         columns: how many.
         agreement: the share of the entries of copies that are those of their originals.
         error: the share that is drawn anew, some of these as they were.
+        same_numbers: the share of the entries of the other columns that are copied to the digit; None where these have
+            a corruption of their own.
     """
 
     columns: int
     agreement: float
     error: float
+    same_numbers: float | None = None
 
     def __str__(self) -> str:
+        beside = (
+            "" if self.same_numbers is None else f" Numbers are copied to the digit in {_percent(self.same_numbers)}."
+        )
         return (
             f"{self.columns} columns of categories: copies agree with their originals in "
-            f"{_percent(self.agreement)} of the entries."
+            f"{_percent(self.agreement)} of the entries.{beside}"
         )
 
 

@@ -3,6 +3,7 @@
 import ahop._core.with_torch  # noqa: F401
 from ahop.similarities.adaptive import AdaptiveSimilarity
 from ahop.similarities.additive import AdditiveSimilarity
+from ahop.similarities.agreement import AgreementSimilarity
 from ahop.similarities.aligned import AlignedSimilarity
 from ahop.similarities.base import DecomposableSimilarity, LinearSimilarity, Similarity
 from ahop.similarities.callable import CallableSimilarity
@@ -26,6 +27,7 @@ from ahop.similarities.unified import UnifiedSimilarity
 __all__ = [
     "AdaptiveSimilarity",
     "AdditiveSimilarity",
+    "AgreementSimilarity",
     "AlignedSimilarity",
     "CallableSimilarity",
     "CorrelationSimilarity",

@@ -9,13 +9,13 @@ from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.general import FOOTPRINT, FORWARD, LEARNED, METRICS
 from ahop.fitting.choosing.radio import RADIO
 from ahop.fitting.choosing.spectra import SPECTRA
-from ahop.fitting.choosing.tables import CATEGORICAL, GOWER
+from ahop.fitting.choosing.tables import AGREEMENT, CATEGORICAL, GOWER
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.similarities.base import Similarity
 from ahop.similarities.callable import CallableSimilarity
 
 # Where pairs cannot tell them apart, the first is taken: the more they know, the earlier.
-CANDIDATES = (*LEARNED, CATEGORICAL, *SPECTRA, FORWARD, FOOTPRINT, *RADIO, *METRICS, GOWER)
+CANDIDATES = (*LEARNED, AGREEMENT, CATEGORICAL, *SPECTRA, FORWARD, FOOTPRINT, *RADIO, *METRICS, GOWER)
 # Tried where the data look so, and wherever somebody names them.
 PRESETS = {"radio": RADIO, "spectra": SPECTRA}
 

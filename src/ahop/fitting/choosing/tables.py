@@ -7,8 +7,10 @@ import torch
 
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.choosing.candidate import Candidate
+from ahop.fitting.corruption.agreement import fit_agreement
 from ahop.fitting.corruption.categories import Categories
 from ahop.fitting.corruption.training_set import TrainingSet
+from ahop.similarities.agreement import AgreementSimilarity
 from ahop.similarities.base import Similarity
 from ahop.similarities.gower import GowerSimilarity
 from ahop.similarities.pooled import PooledSimilarity
@@ -16,7 +18,7 @@ from ahop.similarities.transformed import TransformedSimilarity
 from ahop.transforms.select import SelectTransform
 
 # Those whose scores are log-likelihoods, which add up with those of categories.
-OF_NUMBERS = ("mixture", "additive", "additive_per_dimension")
+OF_NUMBERS = ("mixture", "agreement", "additive", "additive_per_dimension")
 # Names of the parts of a model and tables that are added.
 SUM = ["numbers", "categories"]
 
@@ -41,6 +43,16 @@ def learn_gower(training: TrainingSet) -> Similarity:
     return similarity
 
 
+def learn_agreement(training: TrainingSet) -> AgreementSimilarity:
+    return fit_agreement(training.patterns, training.originals, training.copies, training.trusted)
+
+
+def same_numbers(training: TrainingSet) -> float:
+    """Share of the entries of the columns of numbers that are copied to the digit."""
+    return float(learn_agreement(training.numbers).copied[:, 0].mean())
+
+
+AGREEMENT = Candidate("agreement", learn_agreement, suits=lambda training: False)
 CATEGORICAL = Candidate("categorical", learn_tables, suits=lambda training: training.categories is not None)
 GOWER = Candidate(
     "gower", learn_gower, is_fixed=True, suits=lambda training: training.categories is not None, is_evidence=False
@@ -69,7 +81,10 @@ def with_tables(candidate: Candidate) -> Candidate:
         of_numbers = _of_columns(candidate.learn(training.numbers), training.categories.numeric, training)
         return PooledSimilarity([of_numbers, learn_tables(training)], SUM)
 
-    return replace(candidate, learn=learn, suits=lambda training: candidate.suits(training.numbers))
+    def suits(training: TrainingSet) -> bool:
+        return candidate.name == AGREEMENT.name or candidate.suits(training.numbers)
+
+    return replace(candidate, learn=learn, suits=suits)
 
 
 def parts_of_pools(members: Sequence[tuple[str, float, Similarity]]) -> list[tuple[str, float, Similarity]]:

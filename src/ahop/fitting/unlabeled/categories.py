@@ -8,7 +8,8 @@ from torch import Generator, Tensor
 
 from ahop.errors import InvalidValueError
 from ahop.fitting.choosing.candidate import Candidate
-from ahop.fitting.choosing.tables import GOWER
+from ahop.fitting.choosing.tables import AGREEMENT, GOWER, learn_agreement
+from ahop.fitting.corruption.agreement import draw_copies
 from ahop.fitting.corruption.categories import Categories
 from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 from ahop.fitting.corruption.training_set import TrainingSet
@@ -76,25 +77,25 @@ def learn_categories(
             f"{with_numbers} of the `queries` hold numbers: too few to learn from. Pass more of them, or leave the "
             "columns of numbers out of the patterns."
         )
-    learning = next((each for each in wanted if each.name != GOWER.name), None)
+    learning = _learning(wanted, categories)
     problem = OriginProblem(patterns, queries, labeled, settings)
     judged: dict[str, list[Tensor]] = {}
     for known, asked in halves_of(queries, seed):
         halves = Halves(patterns, asked, known)
         part = OriginProblem(patterns, known, labeled, settings)
         learned = {GOWER.name: _plain(part, categories).similarity}
-        if learning is not None:
-            learned[learning.name] = _settled(part, learning, categories, told).similarity
+        for name, candidate in learning.items():
+            learned[name] = _settled(part, candidate, categories, told).similarity
         for name, similarity in learned.items():
             told(f"judge {name}")
             judged.setdefault(name, []).append(judge(similarity, halves, patterns, labeled))
     judgments = judgments_of({name: torch.cat(parts) for name, parts in judged.items()}, GOWER.name)
     chosen = preferred(judgments, GOWER.name, settings.unlabeled.clear_std_errors)
     told("fit to all queries")
-    plain = learning is None or chosen == GOWER.name
-    found = _plain(problem, categories) if plain or learning is None else _settled(problem, learning, categories, told)
+    plain = chosen == GOWER.name
+    found = _plain(problem, categories) if plain else _settled(problem, learning[chosen], categories, told)
     told("probabilities")
-    calibrating = _copies(found.training, queries, settings.unlabeled.simulated_pairs, seed)
+    calibrating = _copies(chosen, found.training, queries, settings.unlabeled.simulated_pairs, seed)
     return Unlabeled(
         chosen,
         found.similarity,
@@ -107,6 +108,14 @@ def learn_categories(
     )
 
 
+def _learning(wanted: Sequence[Candidate], categories: Categories) -> dict[str, Candidate]:
+    """Learn by the first that does, and by agreement of numbers beside it if that is wanted."""
+    learning = {each.name: each for each in wanted if each.name != GOWER.name}
+    kept = [name for name in learning if name != AGREEMENT.name][:1]
+    kept += [AGREEMENT.name] if AGREEMENT.name in learning and categories.numeric else []
+    return {name: learning[name] for name in kept}
+
+
 def _plain(problem: OriginProblem, categories: Categories) -> _Learned:
     """Gower's similarity, beside what one look by tables that have seen nothing makes of the queries."""
     start = _training(problem, _none(problem), _mixture_of_numbers(problem, categories), categories)
@@ -115,7 +124,7 @@ def _plain(problem: OriginProblem, categories: Categories) -> _Learned:
 
 def _settled(problem: OriginProblem, candidate: Candidate, categories: Categories, told: Told) -> _Learned:
     """Rounds: how likely is each stored pattern the origin, and which tables do these make most likely?"""
-    mixture = _mixture_of_numbers(problem, categories, told)
+    mixture = None if candidate.name == AGREEMENT.name else _mixture_of_numbers(problem, categories, told)
     training = _training(problem, _none(problem), mixture, categories)
     unknown, before = problem.asked.unknown_share, -torch.inf
     for number in range(ROUNDS):
@@ -173,18 +182,22 @@ def _none(problem: OriginProblem) -> SoftPairs:
     return problem.with_labels(SoftPairs(empty, empty, torch.zeros(0, dtype=torch.float64)))
 
 
-def _copies(training: TrainingSet, queries: Tensor, count: int, seed: int) -> Pairs:
-    """Copies that are made as was learned, with the gaps of queries in the columns of categories."""
+def _copies(chosen: str, training: TrainingSet, queries: Tensor, count: int, seed: int) -> Pairs:
+    """Copies that are made as was learned, with the gaps of queries where these are not learned."""
     generator, categories = Generator().manual_seed(seed), training.categories
     assert categories is not None
     patterns, numeric, places = training.patterns, categories.numeric, list(categories.places)
     copies = patterns.new_full((count, patterns.shape[1]), torch.nan)
-    if numeric:
+    gaps = queries[torch.randint(len(queries), (count,), generator=generator)].isnan()
+    if chosen == AGREEMENT.name:
+        origins = torch.randint(len(patterns), (count,), generator=generator)
+        drawn = draw_copies(learn_agreement(training.numbers), patterns[origins][:, numeric], generator)
+        copies[:, numeric] = drawn.masked_fill(gaps[:, numeric], torch.nan)
+    elif numeric:
         pairs = training.mixture.variant.sample(patterns[:, numeric], count, seed)
         origins, copies[:, numeric] = pairs.origins, pairs.queries
     else:
         origins = torch.randint(len(patterns), (count,), generator=generator)
     drawn = training.tables.drawn(patterns[origins][:, places], generator)
-    gaps = queries[torch.randint(len(queries), (count,), generator=generator)][:, places].isnan()
-    copies[:, places] = drawn.masked_fill(gaps, torch.nan)
+    copies[:, places] = drawn.masked_fill(gaps[:, places], torch.nan)
     return Pairs(origins, copies)
