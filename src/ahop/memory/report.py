@@ -370,8 +370,9 @@ class CategoriesReport:
         beside = (
             "" if self.same_numbers is None else f" Numbers are copied to the digit in {_percent(self.same_numbers)}."
         )
+        columns = "1 column" if self.columns == 1 else f"{self.columns} columns"
         return (
-            f"{self.columns} columns of categories: copies agree with their originals in "
+            f"{columns} of categories: copies agree with their originals in "
             f"{_percent(self.agreement)} of the entries.{beside}"
         )
 
