@@ -44,7 +44,8 @@ def _ahop(task: Task, with_words: bool = True, with_codes: bool = True) -> Row:
     is_right = links.linked[links.right] == task.origins[links.right]
     found = _measured(links.linked, task)
     ece = calibration_error(*reliability(_tensor(links.probability), _tensor(is_right)))
-    return {"method": "ahop", **found, "said": float(links.probability.mean()), "ece": ece, **seconds}
+    said = {"said": float(links.probability.mean()), "ece": ece} if len(links) else {"said": None, "ece": None}
+    return {"method": "ahop", **found, **said, **seconds}
 
 
 def _peer(name: str, peer: Any, task: Task) -> Row:

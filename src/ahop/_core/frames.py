@@ -145,6 +145,10 @@ def _is_words(column: Any) -> bool:
     return not all(isinstance(each, known) or _is_gap(each) for each in column.to_list())
 
 
+# Their places are the numbers that flags are elsewhere.
+FLAGS = (str(False), str(True))
+
+
 def _categories(column: Any) -> tuple[str, ...]:
     """The words of a column of categories, in their order; none if it holds something else.
 
@@ -156,6 +160,8 @@ def _categories(column: Any) -> tuple[str, ...]:
         return ()
     texts = [text for text in _texts(column) if text is not None]
     words = set(texts)
+    if kind.startswith("bool") and words:
+        return FLAGS
     if not is_declared and len(words) == len(texts) > 1:
         return ()
     is_ordered = hasattr(column, "iloc") and hasattr(column.dtype, "categories")

@@ -7,7 +7,10 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from ahop._core.blocks import CACHE_BYTES, pair_blocks
 from ahop._core.checks import check_count
+from ahop._core.overlap import shared_dimensions
+from ahop._core.tensors import distinct
 from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.errors import InvalidValueError
 from ahop.similarities.base import DecomposableSimilarity
@@ -40,6 +43,37 @@ class GowerSimilarity(DecomposableSimilarity):
     @override
     def forward(self, patterns: Patterns, queries: Queries) -> Scores:
         return self.partial(patterns, queries)
+
+    @override
+    def partial(self, patterns: Patterns, queries: Queries) -> Scores:
+        if patterns.ndim > 2:
+            return super().partial(patterns, queries)
+        shared = shared_dimensions(patterns, queries).to(queries)
+        return (
+            (self._numbers(patterns, queries) + self._equal(patterns, queries)) * self.dimensions / shared.clamp_min(1)
+        )
+
+    def _numbers(self, patterns: Patterns, queries: Queries) -> Scores:
+        """Closeness of numbers, summed over those that both have."""
+        known = set(self.categories)
+        places = [place for place in range(self.dimensions) if place not in known]
+        stored, asked, ranges = patterns[:, places], queries[:, places], self.ranges[places].to(queries)
+        scores = queries.new_zeros(len(queries), len(patterns))
+        for rows, columns in pair_blocks(len(queries), len(patterns), 16 * len(places), CACHE_BYTES):
+            apart = (asked[rows].unsqueeze(-2) - stored[columns]).abs()
+            scores[rows, columns] = (1 - apart / ranges).clamp_min(0).nan_to_num(0).sum(-1)
+        return scores
+
+    def _equal(self, patterns: Patterns, queries: Queries) -> Scores:
+        """Number of equal categories, by a product for each value, or query by query where these are fewer."""
+        stored, asked = patterns[:, self.categories], queries[:, self.categories]
+        values, _ = distinct(asked[~asked.isnan()])
+        if len(values) >= len(queries) > 0:
+            return torch.stack([(stored == each).sum(-1).to(queries) for each in asked])
+        scores = queries.new_zeros(len(queries), len(patterns))
+        for value in values:
+            scores += (asked == value).to(scores) @ (stored == value).to(scores).mT
+        return scores
 
     @override
     def per_dimension(self, patterns: Patterns, queries: Queries) -> PerDimension:

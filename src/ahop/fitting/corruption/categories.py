@@ -70,7 +70,8 @@ class Categories:
     @property
     def numeric(self) -> list[int]:
         """Places of all other columns."""
-        return [place for place in range(self.dimensions) if place not in set(self.places)]
+        known = set(self.places)
+        return [place for place in range(self.dimensions) if place not in known]
 
     def alone(self) -> "Categories":
         """Categories of a table that has no other columns."""
