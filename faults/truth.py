@@ -81,11 +81,12 @@ def truth(
     beta, largest = model.beta, _largest(stored, queries, scores, lowest)
     if same is not None:
         scores, unknown, largest = _together(model, scores, unknown, same, largest)
+    separation = model.separation if model.separation.is_distribution else Softmax()
     weighed = scores
     if prior is not None:
         knows_nothing = (scores == lowest).all(-1, keepdim=True)
-        weighed = scores.masked_fill(knows_nothing, 0) + prior[rows] / model.separation.beta
-    separation = model.separation if model.separation.is_distribution else Softmax()
+        # What weighs the scores must not weigh the prior: it counts once.
+        weighed = scores.masked_fill(knows_nothing, 0) + prior[rows] / separation.beta
     if same is not None and isinstance(separation, Softmax):
         separation = Softmax(beta)  # each query has brought its floor
     posterior = separation(weighed) if len(rows) else weighed
