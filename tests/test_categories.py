@@ -1,5 +1,6 @@
 """Columns that hold categories: words or codes in frames, rows and arrays, learned with labels and without."""
 
+import json
 from collections.abc import Callable
 from math import log
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow
 import pytest
 import torch
 from hypothesis import given
@@ -15,13 +17,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ahop
-from ahop._core.columns import MOST_WORDS, Columns
+from ahop._core.columns import MOST_WORDS, Columns, as_columns
 from ahop._core.frames import columns_of
 from ahop._core.inputs import as_queries
-from ahop.errors import AhopError, InvalidTypeError, InvalidValueError, UnsupportedError
+from ahop.errors import AhopError, FileFormatError, InvalidTypeError, InvalidValueError, UnsupportedError
 from ahop.fitting.corruption.categories import MOST_CATEGORIES, Categories, CategoryTables
 from ahop.memory.report import FitReport
 from ahop.scale.stores import create_store, open_store
+from ahop.scale.stores.location import Location
+from ahop.scale.stores.names import read_names
 from ahop.similarities.gower import GowerSimilarity
 
 PEOPLE, PAIRS = 300, 120
@@ -406,3 +410,12 @@ def test_agreement_of_numbers_alone() -> None:
     left, right = (each.drop(columns="code") for each in copied_to_the_digit(2))
     memory = ahop.fit(left, queries=right, similarity="agreement", progress=False)
     assert (memory.recall(right).indices[:, 0] == np.arange(300)).mean() >= 0.9
+
+
+@pytest.mark.parametrize("given", [[1], "x", 3, None, {"x": ["a"]}, {"0": "a"}, {"0": ["a", 1]}, {"9": ["a"]}])
+def test_words_of_a_bent_file_are_refused(given: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match="categories of the dimensions"):
+        as_columns({"dimensions": ["a", "b"], "categories": given}, 2)
+    words = {"ahop_dimensions": json.dumps(["a", "b"]), "ahop_categories": json.dumps(given)}
+    with pytest.raises(FileFormatError, match="cannot be read"):
+        read_names(pyarrow.schema([]).with_metadata(words), 2, Location.of(tmp_path / "table"))

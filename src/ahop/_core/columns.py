@@ -49,11 +49,14 @@ def as_columns(manifest: Mapping[str, Any], count: int) -> Columns | None:
         raise InvalidValueError("the names of the dimensions must be words.")
     if len(given) != count or len(set(given)) != count:
         raise InvalidValueError(f"the names of the dimensions must be {count}, all different.")
-    categories = manifest.get("categories", {})
-    words = {int(place): tuple(each) for place, each in categories.items() if _are_words(each)}
-    if len(words) != len(categories) or not set(words) <= set(range(count)):
+    categories, places = manifest.get("categories", {}), {str(place) for place in range(count)}
+    if (
+        not isinstance(categories, dict)
+        or not categories.keys() <= places
+        or not all(map(_are_words, categories.values()))
+    ):
         raise InvalidValueError("the categories of the dimensions must be lists of words.")
-    return Columns(given, words)
+    return Columns(given, {int(place): tuple(words) for place, words in categories.items()})
 
 
 def coded(texts: Sequence[str | None], words: Sequence[str]) -> NDArray[np.float64]:

@@ -61,13 +61,13 @@ def learn_categories(
     settings: Settings,
     told: Told,
 ) -> Unlabeled:
-    """Tables of categories, and the mixture of numbers beside them, if halves of held-out queries tell more by both.
+    """Tables of categories, and what numbers say beside them, if halves of held-out queries tell more by both.
 
     Else Gower's similarity is kept.
 
     Args:
         labeled: pairs whose origins are known, which count fully.
-        wanted: what to choose among; the first that learns is taken.
+        wanted: what to choose among: the first that learns, and agreement of the numbers.
     """
     if len(queries) > MOST_QUERIES_LEARNED:
         queries = queries[torch.arange(MOST_QUERIES_LEARNED) * len(queries) // MOST_QUERIES_LEARNED]
@@ -79,21 +79,24 @@ def learn_categories(
         )
     learning = _learning(wanted, categories)
     problem = OriginProblem(patterns, queries, labeled, settings)
+    plain = GOWER.learn(_training(problem, _none(problem), None, categories))
     judged: dict[str, list[Tensor]] = {}
     for known, asked in halves_of(queries, seed):
         halves = Halves(patterns, asked, known)
         part = OriginProblem(patterns, known, labeled, settings)
-        learned = {GOWER.name: _plain(part, categories).similarity}
-        for name, candidate in learning.items():
-            learned[name] = _settled(part, candidate, categories, told).similarity
+        learned = {GOWER.name: plain}
+        learned |= {name: _settled(part, each, categories, told).similarity for name, each in learning.items()}
         for name, similarity in learned.items():
             told(f"judge {name}")
             judged.setdefault(name, []).append(judge(similarity, halves, patterns, labeled))
     judgments = judgments_of({name: torch.cat(parts) for name, parts in judged.items()}, GOWER.name)
     chosen = preferred(judgments, GOWER.name, settings.unlabeled.clear_std_errors)
     told("fit to all queries")
-    plain = chosen == GOWER.name
-    found = _plain(problem, categories) if plain else _settled(problem, learning[chosen], categories, told)
+    if chosen == GOWER.name:
+        seen = _training(problem, _none(problem), _mixture_of_numbers(problem, categories), categories)
+        found = _Learned(plain, seen, problem.asked.unknown_share)
+    else:
+        found = _settled(problem, learning[chosen], categories, told)
     told("probabilities")
     calibrating = _copies(chosen, found.training, queries, settings.unlabeled.simulated_pairs, seed)
     return Unlabeled(
@@ -114,12 +117,6 @@ def _learning(wanted: Sequence[Candidate], categories: Categories) -> dict[str, 
     kept = [name for name in learning if name != AGREEMENT.name][:1]
     kept += [AGREEMENT.name] if AGREEMENT.name in learning and categories.numeric else []
     return {name: learning[name] for name in kept}
-
-
-def _plain(problem: OriginProblem, categories: Categories) -> _Learned:
-    """Gower's similarity, beside what one look by tables that have seen nothing makes of the queries."""
-    start = _training(problem, _none(problem), _mixture_of_numbers(problem, categories), categories)
-    return _Learned(GOWER.learn(start), start, problem.asked.unknown_share)
 
 
 def _settled(problem: OriginProblem, candidate: Candidate, categories: Categories, told: Told) -> _Learned:
@@ -189,15 +186,14 @@ def _copies(chosen: str, training: TrainingSet, queries: Tensor, count: int, see
     patterns, numeric, places = training.patterns, categories.numeric, list(categories.places)
     copies = patterns.new_full((count, patterns.shape[1]), torch.nan)
     gaps = queries[torch.randint(len(queries), (count,), generator=generator)].isnan()
-    if chosen == AGREEMENT.name:
-        origins = torch.randint(len(patterns), (count,), generator=generator)
-        drawn = draw_copies(learn_agreement(training.numbers), patterns[origins][:, numeric], generator)
-        copies[:, numeric] = drawn.masked_fill(gaps[:, numeric], torch.nan)
-    elif numeric:
+    if numeric and chosen != AGREEMENT.name:
         pairs = training.mixture.variant.sample(patterns[:, numeric], count, seed)
         origins, copies[:, numeric] = pairs.origins, pairs.queries
     else:
         origins = torch.randint(len(patterns), (count,), generator=generator)
+        if numeric:
+            drawn = draw_copies(learn_agreement(training.numbers), patterns[origins][:, numeric], generator)
+            copies[:, numeric] = drawn.masked_fill(gaps[:, numeric], torch.nan)
     drawn = training.tables.drawn(patterns[origins][:, places], generator)
     copies[:, places] = drawn.masked_fill(gaps[:, places], torch.nan)
     return Pairs(origins, copies)

@@ -41,6 +41,10 @@ class Column:
         self.values = values
         self.longest = longest(values)
 
+    @property
+    def kind_name(self) -> str:
+        return "null" if self.kind is NOTHING else self.kind.__name__
+
     def allowed(self, wanted: object) -> NDArray[np.bool_]:
         """Mask of the rows that have one of these values."""
         several = wanted if isinstance(wanted, list | tuple | set | frozenset) else [wanted]

@@ -134,7 +134,7 @@ class Snapshot(BaseSnapshot):
         self.metadata = Columns(known, len(ids))
         self.label_bytes = 0 if memory.labels is None else self.metadata.columns["label"].longest
         self.name_bytes = longest(self.columns or [UNNAMED])
-        self.filters = {name: column.kind.__name__ for name, column in self.metadata.columns.items()}
+        self.filters = {name: column.kind_name for name, column in self.metadata.columns.items()}
         state = State(memory.patterns, memory.log_prior, memory.labels, memory.model)
         # Where nothing is modulated, the very tensor: a plan is made of it, and its blocks are packed.
         is_modulated = not isinstance(memory.modulation, Unmodulated)
