@@ -142,6 +142,20 @@ def test_frames_with_names_are_linked_by_their_similarities() -> None:
     assert offices.right_share(links) >= 0.7
 
 
+def test_wrong_names_are_told_by_columns_and_comparisons_together() -> None:
+    rng = np.random.default_rng(0)
+    rows, names = rng.normal(size=(60, 2)).astype(np.float32), np.arange(60)
+    alike = (names[:, None] == names).astype(float) + 0.3 * rng.random((60, 60))
+    called = names.copy()
+    called[[4, 9]] = called[[9, 4]]
+    memory = ahop.AssociativeMemory(rows, labels=names)
+    copies = rows + 0.5 * rng.normal(size=rows.shape).astype(np.float32)
+    links = ahop.link(memory, copies, labels=called, comparisons={"name": alike})
+    assert links.misnamed is not None
+    assert sorted(links.misnamed.rows.tolist()) == [4, 9]
+    assert links.comparisons is not None
+
+
 @pytest.mark.parametrize(
     ("given_values", "error"),
     [

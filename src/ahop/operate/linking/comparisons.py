@@ -14,7 +14,7 @@ from ahop._core.free_memory import check_free_memory
 from ahop._core.typing import Queries
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 from ahop.memory.memory import AssociativeMemory
-from ahop.operate.linking.edges import LARGEST_LOG_ODDS, Edges
+from ahop.operate.linking.edges import LARGEST_LOG_ODDS, Edges, posterior_of_all
 from ahop.operate.linking.propagation import share_alone
 
 # Each level takes a quarter of the pairs that the level below it takes, up to one pair in 4 ** 9 = 260,000.
@@ -120,11 +120,11 @@ def compare(
     """The best candidates of each query by its columns and comparisons together; these are learned on the way."""
     every = -(-len(queries) // ROWS_LEARNED_FROM) if len(queries) else 1
     rows = torch.arange(0, len(queries), every)
-    compared.learn(*_by_columns(memory, queries, groups, rows), rows)
+    compared.learn(*posterior_of_all(memory, queries, groups, rows), rows)
     count, found = min(candidates, len(memory)), []
     for part in blocks(len(queries), 16 * len(memory)):
         rows = torch.arange(len(queries))[part]
-        shares, log_odds = _by_columns(memory, queries, groups, rows)
+        shares, log_odds = posterior_of_all(memory, queries, groups, rows)
         weighed, gained = weigh(shares, compared.log_ratio(rows))
         best = weighed.topk(count)
         found.append((best.indices, best.values, log_odds + gained))
@@ -137,21 +137,6 @@ def weigh(shares: Tensor, log_ratio: Tensor) -> tuple[Tensor, Tensor]:
     r"""The posterior with what comparisons say, $\propto p_{ij} e^{r_{ij}}$, and the logarithm of its sum."""
     logits = shares.clamp_min(LEAST_SHARE).log() + log_ratio
     return logits.softmax(-1), logits.logsumexp(-1)
-
-
-def _by_columns(
-    memory: AssociativeMemory, queries: Queries, groups: Sequence[str] | None, rows: Tensor
-) -> tuple[Tensor, Tensor]:
-    """The posterior (s, n) of all left rows by their columns alone, and the log odds of having an origin."""
-    chosen = None if groups is None else [groups[row] for row in rows.tolist()]
-    answer = memory.recall(queries[rows], len(memory), groups=chosen)
-    shares = torch.zeros(len(rows), len(memory)).scatter_(
-        1, answer.indices.cpu(), answer.posterior.detach().float().cpu()
-    )
-    if answer.unknown is None or memory.detector is None:
-        return shares, torch.zeros(len(rows))
-    odds = memory.detector.log_prior_odds - torch.logit(answer.unknown.detach().double().cpu())
-    return shares, odds.clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS).float()
 
 
 def _levels(name: str, values: Any, shape: tuple[int, int]) -> tuple[NDArray[np.float64], Tensor]:

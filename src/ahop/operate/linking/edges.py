@@ -1,5 +1,6 @@
 """Candidates of each right row by itself, before rows decide together: asked of a memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -90,6 +91,20 @@ def edges_of(
         ids, posterior = [torch.empty(0, count, dtype=torch.long)], [torch.empty(0, count)]
     prior = 0.0 if stored.detector is None else stored.detector.log_prior_odds
     return Edges.of(torch.cat(ids), torch.cat(posterior), torch.cat(unknown) if unknown else None, prior, rows)
+
+
+def posterior_of_all(
+    memory: AssociativeMemory, queries: Queries, groups: Sequence[str] | None, rows: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The posterior (s, n) of every left row for some of the queries (s,), and the log odds of having an origin."""
+    chosen = None if groups is None else [groups[row] for row in rows.tolist()]
+    answer = memory.recall(queries[rows], len(memory), groups=chosen)
+    indices, posterior = answer.indices.cpu(), answer.posterior.detach().float().cpu()
+    shares = torch.zeros(len(rows), len(memory)).scatter_(1, indices, posterior)
+    if answer.unknown is None or memory.detector is None:
+        return shares, torch.zeros(len(rows))
+    odds = memory.detector.log_prior_odds - torch.logit(answer.unknown.detach().double().cpu())
+    return shares, odds.clamp(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS).float()
 
 
 def _indexed(memory: AssociativeMemory, queries: Queries, candidates: int) -> AssociativeMemory | Index:

@@ -21,8 +21,8 @@ from ahop.fitting.fit import fit
 from ahop.memory.memory import AssociativeMemory
 from ahop.memory.recall import Recaller
 from ahop.operate.linking.assignment import assign
-from ahop.operate.linking.comparisons import Compared, Comparison, compare
-from ahop.operate.linking.edges import Edges, edges_of
+from ahop.operate.linking.comparisons import Compared, Comparison, compare, weigh
+from ahop.operate.linking.edges import Edges, edges_of, posterior_of_all
 from ahop.operate.linking.misnamed import Misnamed, find_misnamed
 from ahop.operate.linking.propagation import Beliefs, least_alone, propagate
 from ahop.scale.indexes.row_index import Index
@@ -163,11 +163,15 @@ def link(
     share = share_unmatched(unmatched, len(queries), len(memory), one_to_one, stored.detector is not None)
     found = links_of(edges, share, one_to_one, k, left_names, right_names, gone)
     if compared is not None:
-        return replace(found, comparisons=compared.told())
+        found = replace(found, comparisons=compared.told())
     if known is None or stored.labels is None or bool(gone.any()):
         return found
-    misnamed = find_misnamed(stored, queries, groups, left_names, right_names, found.linked)
-    return replace(found, misnamed=misnamed)
+
+    def posterior_of(rows: Tensor) -> Tensor:
+        shares, _ = posterior_of_all(stored, queries, names, rows)
+        return shares if compared is None else weigh(shares, compared.log_ratio(rows))[0]
+
+    return replace(found, misnamed=find_misnamed(posterior_of, left_names, right_names, found.linked))
 
 
 def links_of(

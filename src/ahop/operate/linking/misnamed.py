@@ -1,6 +1,6 @@
 """Rows of two tables that have the same names: which of them are not what they are called?"""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import Any, final
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ahop._core.blocks import blocks
-from ahop.memory.memory import AssociativeMemory
 
 # Share of names that are expected to be wrong, before a row is looked at.
 EXPECTED_SHARE = 0.02
 # Tables whose names agree in less than this share of the right rows name other things.
 LEAST_SHARED = 0.5
+# Rows that are told one by one.
+SHOWN = 5
 
 
 @final
@@ -48,22 +49,13 @@ class Misnamed:
         return f"Wrong names: {len(rather)} of the right rows. {', '.join(rather[:SHOWN])}{more}."
 
 
-# Rows that are told one by one.
-SHOWN = 5
-
-
-@torch.no_grad()
 def find_misnamed(
-    memory: AssociativeMemory,
-    queries: Tensor,
-    groups: Sequence[object] | None,
-    left: NDArray[Any],
-    right: NDArray[Any],
-    linked: NDArray[np.int64],
+    posterior_of: Callable[[Tensor], Tensor], left: NDArray[Any], right: NDArray[Any], linked: NDArray[np.int64]
 ) -> Misnamed | None:
     """Find them; None where the names of both tables are not the same.
 
     Args:
+        posterior_of: numbers of right rows -> (s, n) how likely each left row is the one that they belong to.
         left: (n,) names of the left rows.
         right: (b,) names of the right rows.
         linked: (b,) numbers of the left rows that they are linked to, -1 for none.
@@ -75,10 +67,8 @@ def find_misnamed(
     doubtful = ((own >= 0) & (own != linked)).nonzero()[0]
     odds = np.empty(len(doubtful))
     for part in blocks(len(doubtful), 16 * len(left)):
-        rows = doubtful[part]
-        answer = memory.recall(queries[rows], k=len(left), groups=None if groups is None else [groups[r] for r in rows])
-        is_own = torch.as_tensor(answer.indices) == torch.from_numpy(own[rows]).unsqueeze(-1)
-        share = torch.as_tensor(answer.posterior).double().where(is_own, 0).sum(-1).numpy()
+        rows = torch.from_numpy(doubtful[part])
+        share = posterior_of(rows).double().gather(1, torch.from_numpy(own)[rows, None]).squeeze(1).numpy()
         with np.errstate(divide="ignore"):
             odds[part] = np.log(share) - np.log1p(-share) + log(len(left) - 1)
     kept = odds < log(EXPECTED_SHARE) - log(1 - EXPECTED_SHARE)
