@@ -77,11 +77,16 @@ def test_experiments_that_read_real_data_are_those_that_say_so() -> None:
 def uses(place: str) -> set[str]:
     """The modules that an experiment imports, and those that these import from beside it."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse((ROOT / f"{place.replace('.', '/')}.py").read_text())):
+    file = ROOT / f"{place.replace('.', '/')}.py"
+    if not file.exists():
+        return found
+    for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            is_beside = node.module.startswith("experiments.") and node.module != "experiments.datasets"
-            found |= uses(node.module) if is_beside else set()
+            imported = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            found |= imported
+            for name in imported:
+                if name.startswith("experiments.") and not name.startswith("experiments.datasets"):
+                    found |= uses(name)
     return found
 
 
@@ -283,7 +288,7 @@ def test_explanations_name_the_outlier_and_sum_to_the_log_odds() -> None:
     assert by(rows, "outlier", value="named")["8 to 16 std off"] >= 0.95
     for row in rows:
         assert row["sum_error_micro"] <= 10
-        assert row["beyond_ms"] <= row["recall_ms"]  # milliseconds are those of a busy machine; their ratio is not
+        assert row["beyond_ms"] <= 10 * row["recall_ms"]  # one native call beside the bars of every dimension
 
 
 @pytest.mark.slow

@@ -35,7 +35,9 @@ from tests.strategies import FEW, seeds
 
 DIMENSIONS = 16
 FIXED = ("euclidean", "manhattan", "dot", "cosine", "correlation")
-LEARNED = [name for name in SIMILARITIES if name not in ("auto", *FIXED)]
+OF_CATEGORIES = ("categorical",)  # refused where no column holds categories
+BY_NAME = [name for name in SIMILARITIES if name not in ("auto", *OF_CATEGORIES)]
+LEARNED = [name for name in BY_NAME if name not in FIXED]
 # For these a gap is the lowest strength, which holds for what was not heard.
 OF_STRENGTHS = ("heard_sorensen", "powed_sorensen", "heard_cosine", "powed_cosine")
 
@@ -777,7 +779,7 @@ def test_wrong_pairs_are_reported_and_hardly_count() -> None:
     assert share_found(fitted, variant.sample(patterns, 300, seed=5)) > 0.95
 
 
-@pytest.mark.parametrize("name", [name for name in SIMILARITIES if name != "auto"])
+@pytest.mark.parametrize("name", BY_NAME)
 def test_every_similarity_can_be_learned_by_name(name: str) -> None:
     patterns, variant = uniform(40, 8), ahop.MixedVariant(0.25, 0.1, 0.2)
     fitted = learn(patterns, variant.sample(patterns, 120), name)
@@ -787,6 +789,13 @@ def test_every_similarity_can_be_learned_by_name(name: str) -> None:
     assert share_found(fitted, variant.sample(patterns, 300, seed=1)) > least
     if name in LEARNED:
         assert not isinstance(fitted.similarity, ahop.EuclideanSimilarity | ahop.DotSimilarity)
+
+
+@pytest.mark.parametrize("name", OF_CATEGORIES)
+def test_a_similarity_of_categories_is_refused_where_no_column_holds_them(name: str) -> None:
+    patterns = uniform(40, 8)
+    with pytest.raises(InvalidValueError, match="columns of categories"):
+        learn(patterns, ahop.MixedVariant(0.25, 0.1, 0.2).sample(patterns, 120), name)
 
 
 def test_the_mixture_by_name_holds_the_numbers() -> None:
