@@ -15,7 +15,8 @@ import ahop
 from ahop._core import blocks
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError, UnsupportedError
 from ahop.memory import scoring
-from tests.catalogue import MIXES_DIMENSIONS, SIMILARITIES, ZOO, shaken
+from ahop.separations.base import Separation
+from tests.catalogue import MIXES_DIMENSIONS, SEPARATIONS, SIMILARITIES, ZOO, shaken
 from tests.strategies import FEW, Problem, gapped_problems, huge_arrays, problem, problems, with_gaps
 
 every_network = pytest.mark.parametrize("name", ZOO)
@@ -239,6 +240,24 @@ def test_patterns_can_be_removed(name: str, kind: type[list[int]], unchecked: No
     assert_close(memory.scores(case.queries), before[:, [1, 2, 4]])
     memory.remove(kind([]))
     assert len(memory) == 3
+
+
+@pytest.mark.parametrize("separation", [each for each in SEPARATIONS if not each.is_distribution], ids=repr)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_prior_counts_once_beside_a_separation_that_is_no_distribution(
+    separation: Separation, dtype: torch.dtype
+) -> None:
+    case, prior = problem(dtype=dtype), torch.tensor([0.1, 0.2, 0.3, 0.3, 0.1], dtype=dtype)
+    plain = ahop.AssociativeMemory(case.patterns, separation=separation)
+    weighed = ahop.AssociativeMemory(case.patterns, separation=separation, log_prior=prior.log())
+    answer = plain.recall(case.queries, k=5)
+    expected = torch.zeros_like(answer.posterior).scatter_(1, answer.indices, answer.posterior) * prior
+    expected /= expected.sum(-1, keepdim=True)
+    found = weighed.recall(case.queries, k=5)
+    assert_close(found.posterior, expected.gather(1, found.indices))
+    explained = weighed.explain(case.queries[0])
+    assert explained.posterior == pytest.approx(float(found.posterior[0, 0]), rel=1e-4)
+    assert explained.log_odds == pytest.approx(float((found.posterior[0, 0] / found.posterior[0, 1]).log()), rel=1e-3)
 
 
 def test_removing_takes_the_prior_along_and_adding_refuses() -> None:

@@ -110,7 +110,7 @@ def explain(model: Model, ranked: Ranked, compared: Compared, query: Tensor) -> 
     prior, scores = compared.log_prior, found.scores
     if prior is None:
         return reasons.against_rival(model.beta, None, _log_odds(model, ranked, scores))
-    scores = with_prior(scores, prior, model.separation)
+    scores = with_prior(scores, prior, model.beta_of_prior)
     lead = float(prior[0].double() - prior[1].double())
     return reasons.against_rival(model.beta, lead, _log_odds(model, ranked, scores))
 

@@ -95,6 +95,11 @@ class Model(nn.Module):
         """The inverse temperature of the posterior. Separations that are no distribution have that of a softmax: 1."""
         return self.separation.beta if isinstance(self.separation, Softmax) else 1.0
 
+    @property
+    def beta_of_prior(self) -> float:
+        """The inverse temperature that scores meet on their way to the posterior; it must not weigh a prior."""
+        return self.separation.beta if self.separation.is_distribution else 1.0
+
     def replaced(self, **parts: Any) -> "Model":
         """Replace parts of the model, by the names of the constructor's arguments."""
         ours: dict[str, Any] = {**self.components(), "groups": self.groups, "report": self.report}

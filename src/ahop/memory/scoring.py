@@ -65,7 +65,7 @@ def rank(
                     ranking.update(scores, ids[columns])
                 else:
                     prior = log_prior[ids]
-                    ranking.update(with_prior(scores, prior, model.separation), ids, without_impossible(scores, prior))
+                    ranking.update(with_prior(scores, prior, model.beta_of_prior), ids, without_impossible(scores, prior))
             found.append((asked[part], ranking.ranked()))
     return gathered(found) if found else Ranking(model, 0, k, queries).ranked()
 
@@ -140,7 +140,7 @@ def rank_together(
         scores = saturate(total, queries.dtype)
         ranking = Ranking(plain, len(scores), k, queries)
         if len(stored):
-            ranking.update(scores if log_prior is None else with_prior(scores, log_prior[ids], model.separation), ids)
+            ranking.update(scores if log_prior is None else with_prior(scores, log_prior[ids], model.beta_of_prior), ids)
         parts.append(ranking.ranked())
     ranked = stacked(parts) if parts else Ranking(plain, 0, k, queries).ranked()
     if not len(stored):
@@ -161,12 +161,15 @@ def _as_evidence(scores: Scores, separation: Separation) -> Scores:
     return separation(scores).log().clamp_min(lowest(scores.dtype)) / separation.beta
 
 
-def with_prior(scores: Scores, log_prior: Tensor, separation: Separation) -> Scores:
-    """Scores (b, n) of all patterns, or of the best few, and their prior (n,) or (b, n)."""
+def with_prior(scores: Scores, log_prior: Tensor, beta: float) -> Scores:
+    """Scores (b, n) of all patterns, or of the best few, and their prior (n,) or (b, n).
+
+    Args:
+        beta: of those who read these scores; it must not multiply the prior.
+    """
     # A query that nothing is known about gets the prior, which would be lost beside so low a number.
     unknown = (scores <= lowest(scores.dtype)).all(-1, keepdim=True) & (scores > -torch.inf)
-    # The separation multiplies scores by its beta, and must not multiply the prior.
-    return scores.masked_fill(unknown, 0) + log_prior / separation.beta
+    return scores.masked_fill(unknown, 0) + log_prior / beta
 
 
 def without_impossible(scores: Scores, log_prior: Tensor) -> Scores:

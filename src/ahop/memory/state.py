@@ -55,7 +55,7 @@ class State:
 
     def scores(self, queries: Queries) -> Scores:
         scores = self.model.similarity(self.stored(), queries)
-        return scores if self.log_prior is None else with_prior(scores, self.log_prior, self.model.separation)
+        return scores if self.log_prior is None else with_prior(scores, self.log_prior, self.model.separation.beta)
 
     def weights(self, queries: Queries) -> Weights:
         return self.model.separation(self.scores(queries))

@@ -163,7 +163,7 @@ class Reranking:
     def _with_prior(self, scores: Scores, indices: Tensor) -> Scores:
         """Scores of these rows and their prior."""
         prior = self.memory.log_prior
-        return scores if prior is None else with_prior(scores, prior[indices.clamp_min(0)], self.memory.separation)
+        return scores if prior is None else with_prior(scores, prior[indices.clamp_min(0)], self.memory.model.beta_of_prior)
 
     def _evidence(
         self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int
@@ -232,5 +232,5 @@ def lifted(memory: AssociativeMemory, lifting: Lifting, rows: Tensor | None = No
     if prior is not None:
         known = prior > -torch.inf
         finite = prior.where(known, prior[known].min() if bool(known.any()) else 0)
-        vectors[:, -1] = (finite if rows is None else finite[rows]) / memory.separation.beta
+        vectors[:, -1] = (finite if rows is None else finite[rows]) / memory.model.beta_of_prior
     return vectors
