@@ -110,7 +110,7 @@ class ShrinkageSolver:
                 optimizer.zero_grad()
                 scores = similarity.scored(shared + scale * moved, patterns, pairs.queries)
                 if memory.log_prior is not None:
-                    scores = with_prior(scores, memory.log_prior, memory.separation)
+                    scores = with_prior(scores, memory.log_prior, memory.separation.beta)
                 loss = cross_entropy(memory.separation.beta * scores, pairs.origins) + penalty * moved.square().sum()
                 loss.backward()  # type: ignore[no-untyped-call]
                 if bar is not None:
