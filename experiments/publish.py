@@ -96,6 +96,7 @@ COLUMNS: dict[str, list[str]] = {
         *("setting", "n", "linked", "per_query", "bayes_per_query", "linked_exact", "ece", "said", "precision", "f1"),
         *("f1_half", "f1_tuned", "unmatched_said", "seconds", "cpu_seconds"),
     ],
+    "error_bars": ["task", "model", "errors", "log_loss", "top1", "ece", "chosen"],
     "sample_identity": [
         *("task", "method", "sites", "top1", "of_ceiling", "said", "ece", "auroc", "swaps", "swaps_found"),
         *("swaps_false", "fit_cpu_seconds"),
@@ -390,6 +391,7 @@ SUMMARIES: dict[str, Callable[[list[Row]], str]] = {
     "unlabelled": _columns("setting", "queries", "pairs", "accuracy", "labelled", "plain", "bayes", "chosen"),
     "label_free": _label_free,
     "linking": _columns("setting", "n", "linked", "per_query", "bayes_per_query", "ece", "f1", "f1_tuned", "seconds"),
+    "error_bars": _columns("task", "model", "errors", "log_loss", "top1", "ece"),
     "sample_identity": _columns("task", "method", "top1", "of_ceiling", "ece", "auroc", "swaps_found", "swaps_false"),
     "mixed_linkage": _columns("task", "method", "f1", "f1_best", "precision", "recall", "ece", "cpu_seconds"),
     "watching": _watching,

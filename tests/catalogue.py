@@ -80,6 +80,19 @@ def moved_mixture(
     return variant
 
 
+def moved_heteroscedastic(dimensions: int) -> ahop.variants.HeteroscedasticVariant:
+    """The first half of the columns are values, the second the standard deviations of these, as far as they go."""
+    values = -(-dimensions // 2)
+    base = moved_mixture(values, missing_is_informative=dimensions > 2)
+    errors = [place + values if place + values < dimensions else -1 for place in range(values)]
+    variant = ahop.variants.HeteroscedasticVariant(base, range(values), errors)
+    variant.factor.fill_(0.7)
+    generator = torch.Generator().manual_seed(dimensions)
+    variant.stored_errors.copy_(torch.rand(values, generator=generator))
+    variant.asked_errors.copy_(torch.rand(variant.asked_errors.shape, generator=generator))
+    return variant
+
+
 def moved_nuisance(dimensions: int) -> ahop.variants.NuisanceVariant:
     generator = torch.Generator().manual_seed(0)
     variant = ahop.variants.NuisanceVariant(dimensions, rank=2)
@@ -199,6 +212,7 @@ SIMILARITIES: dict[str, SimilarityFactory] = {
     "gower": lambda d, n: ahop.similarities.GowerSimilarity(d),
     "gower, categories": lambda d, n: ahop.similarities.GowerSimilarity(d, range(0, d, 2)),
     "agreement": lambda d, n: agreement(d),
+    "heteroscedastic": lambda d, n: ahop.likelihood.LikelihoodSimilarity(moved_heteroscedastic(d)),
     "unified": lambda d, n: shaken(ahop.similarities.UnifiedSimilarity(d)),
     "footprint of euclidean": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(ahop.EuclideanSimilarity(), d)),
     "footprint of dot": lambda d, n: shaken(ahop.similarities.FootprintSimilarity(ahop.DotSimilarity(), d)),
@@ -354,6 +368,7 @@ TOLD_APART = (
     "selected",
     "categories",
     "agreement",
+    "heteroscedastic",
 )
 KNOWS_DIMENSIONS = {
     "unified",

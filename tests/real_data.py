@@ -15,6 +15,7 @@ NEEDED = {
     "massbank": ("massbank_eawag",),
     "never_worse": ("sugarcane_nir",),
     "nir": ("sugarcane_nir",),
+    "error_bars": ("uji_indoorloc",),
     "sample_identity": ("genotypes",),
     "settings": ("uji_indoorloc", "sugarcane_nir"),
     "tab_images": ("cifar10", "tiny_imagenet"),

@@ -31,6 +31,7 @@ from ahop.transforms.log import LogTransform
 from ahop.transforms.power import PowerTransform
 from ahop.transforms.select import SelectTransform
 from ahop.transforms.snv import SNVTransform
+from ahop.variants.heteroscedastic import HeteroscedasticVariant
 from ahop.variants.mixture import MixtureVariant
 
 Array: TypeAlias = NDArray[Any]
@@ -224,6 +225,8 @@ def hats(places: Array, values: Array) -> Array:
 def _(similarity: EvidenceSimilarity | LikelihoodSimilarity, patterns: Array, query: Array) -> Array:
     """Each value was kept, with gain, bias and noise, or is an outlier; less the same of an origin not stored."""
     variant = similarity.variant
+    if isinstance(variant, HeteroscedasticVariant):
+        return of_errors(variant, patterns, query)
     if not isinstance(variant, MixtureVariant):
         raise NotImplementedError(repr(similarity))
     gain, bias, std, rate = (array(each) for each in (variant.gain, variant.bias, variant.std, variant.outlier_rate))
@@ -241,6 +244,37 @@ def _(similarity: EvidenceSimilarity | LikelihoodSimilarity, patterns: Array, qu
     nobody = np.logaddexp(log_mean_exp(kept(places.T, wide.T)), outlier)
     found = np.logaddexp(kept(gain * patterns, std), outlier) - nobody
     return np.asarray(np.where(np.isnan(found), 0, found).sum(-1) + of_gaps(variant.missingness, patterns, query))
+
+
+def of_errors(variant: HeteroscedasticVariant, patterns: Array, query: Array) -> Array:
+    """The same with the noise of each entry; one without its standard deviation is not there."""
+    base, factor = variant.base, float(variant.factor)
+    gain, bias, std, rate = (array(each) for each in (base.gain, base.bias, base.std, base.outlier_rate))
+
+    def split(rows: Array) -> tuple[Array, Array]:
+        values, errors = rows[..., variant.values].copy(), np.zeros_like(rows[..., variant.values])
+        for place, error in enumerate(variant.errors):
+            if error >= 0:
+                errors[..., place] = rows[..., error]
+        values[np.isnan(errors)] = np.nan
+        return values, errors
+
+    def normal(deviation: Array, spread: Array) -> Array:
+        found: Array = -0.5 * (deviation / spread) ** 2 - np.log(spread) - 0.5 * np.log(2 * np.pi)
+        return found
+
+    (stored, of_stored), (asked, of_asked) = split(patterns), split(query)
+    outlier = np.log(rate) + log_density(base, asked)
+    places = gain[:, None] * array(base.population)
+    reach = np.pad(places, ((0, 0), (1, 1)), mode="edge")
+    gaps = (reach[:, 2:] - reach[:, :-2]) / 2
+    typical = factor**2 * (of_asked**2 + (gain * array(variant.stored_errors)) ** 2)
+    wide = np.sqrt(std[:, None] ** 2 + gaps**2 + typical[:, None])
+    nobody = np.logaddexp(np.log1p(-rate) + log_mean_exp(normal((asked - bias)[:, None] - places, wide).T), outlier)
+    spread = np.sqrt(std**2 + factor**2 * (of_asked**2 + (gain * of_stored) ** 2))
+    kept = np.log1p(-rate) + normal(asked - gain * stored - bias, spread)
+    found = np.logaddexp(kept, outlier) - nobody
+    return np.asarray(np.where(np.isnan(found), 0, found).sum(-1) + of_gaps(base.missingness, stored, asked))
 
 
 def log_mean_exp(values: Array) -> Array:

@@ -283,6 +283,15 @@ def test_a_memory_knows_what_it_does_not_know() -> None:
 
 
 @pytest.mark.slow
+def test_known_standard_deviations_find_more_than_none_and_than_a_distance_in_them() -> None:
+    rows = {(row["model"], row["errors"]): row for row in quick("error_bars")["rows"]}
+    known, unknown, by_hand = rows["auto", "yes"], rows["auto", "no"], rows["chi-square distance", "yes"]
+    assert "heteroscedastic" in known["chosen"]
+    assert known["log_loss"] < 0.6 * min(unknown["log_loss"], by_hand["log_loss"])
+    assert known["top1"] > max(unknown["top1"], by_hand["top1"]) + 0.1
+
+
+@pytest.mark.slow
 def test_explanations_name_the_outlier_and_sum_to_the_log_odds() -> None:
     rows = ours("explain")
     assert by(rows, "outlier", value="named")["8 to 16 std off"] >= 0.95

@@ -58,6 +58,7 @@ WITHOUT_TORCH = {
     "report",
     "watch",
     "watching",
+    "with_errors",
 }
 
 

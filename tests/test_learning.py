@@ -35,8 +35,9 @@ from tests.strategies import FEW, seeds
 
 DIMENSIONS = 16
 FIXED = ("euclidean", "manhattan", "dot", "cosine", "correlation")
-OF_CATEGORIES = ("categorical",)  # refused where no column holds categories
-BY_NAME = [name for name in SIMILARITIES if name not in ("auto", *OF_CATEGORIES)]
+# Refused where no column holds categories, or standard deviations.
+OF_OTHER_COLUMNS = ("categorical", "heteroscedastic")
+BY_NAME = [name for name in SIMILARITIES if name not in ("auto", *OF_OTHER_COLUMNS)]
 LEARNED = [name for name in BY_NAME if name not in FIXED]
 # For these a gap is the lowest strength, which holds for what was not heard.
 OF_STRENGTHS = ("heard_sorensen", "powed_sorensen", "heard_cosine", "powed_cosine")
@@ -791,10 +792,10 @@ def test_every_similarity_can_be_learned_by_name(name: str) -> None:
         assert not isinstance(fitted.similarity, ahop.EuclideanSimilarity | ahop.DotSimilarity)
 
 
-@pytest.mark.parametrize("name", OF_CATEGORIES)
-def test_a_similarity_of_categories_is_refused_where_no_column_holds_them(name: str) -> None:
+@pytest.mark.parametrize("name", OF_OTHER_COLUMNS)
+def test_a_similarity_of_other_columns_is_refused_where_there_are_none(name: str) -> None:
     patterns = uniform(40, 8)
-    with pytest.raises(InvalidValueError, match="columns of categories"):
+    with pytest.raises(InvalidValueError, match="needs columns of"):
         learn(patterns, ahop.MixedVariant(0.25, 0.1, 0.2).sample(patterns, 120), name)
 
 

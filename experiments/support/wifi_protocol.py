@@ -108,6 +108,17 @@ def scans_of_others(phone: int) -> tuple[Tensor, list[int], list[int]]:
     return torch.from_numpy(train.rssi[others]), rows.tolist(), train.phone[others].tolist()
 
 
+def scans_at_points(phone: int) -> tuple[dict[int, NDArray[np.float32]], dict[int, NDArray[np.float32]]]:
+    """The scans of this phone, and those of all others, by the number of their point."""
+    train = _train()
+    return _by_point(train, train.phone == phone), _by_point(train, train.phone != phone)
+
+
+def _by_point(scans: Scans, used: NDArray[np.bool_]) -> dict[int, NDArray[np.float32]]:
+    rows, points = scans.rssi[used], scans.point[used]
+    return {int(point): rows[points == point] for point in np.unique(points)}
+
+
 def official_split(seed: int, taps: int = TAPS) -> WifiDraw:
     """The map is made of the whole training campaign, the scans are of the validation campaign, months later.
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         transforms,
         variants,
     )
+    from ahop._core.error_columns import with_errors
     from ahop.fitting.adapt import adapt
     from ahop.fitting.fit import fit
     from ahop.memory import likelihood, posteriors, reference, report, unknown
@@ -116,6 +117,7 @@ __all__ = [
     "variants",
     "watch",
     "watching",
+    "with_errors",
     "zoo",
 ]
 
@@ -148,6 +150,7 @@ _LATER = {
     "open_store": "ahop.scale.stores.store",
     "policy": "ahop.operate.policies",
     "watch": "ahop.operate.watching",
+    "with_errors": "ahop._core.error_columns",
 }
 # Modules of the rooms that are reached from the top of the package.
 _ROOMS = {

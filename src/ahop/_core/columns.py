@@ -6,6 +6,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ahop._core.checks import check_count
+from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidValueError
 
 # A column of more different words holds names or texts, and no table of pairs of values could be learned.
@@ -72,6 +74,19 @@ def word_at(value: float | None, words: Sequence[str] | None) -> float | str | N
         return value
     place = int(value)
     return words[place] if 0 <= place < len(words) else "another"
+
+
+def place_of(name: str, given: str | int, dimensions: int, columns: Sequence[str] | None) -> int:
+    """The place of a column that an argument names, or counts from zero."""
+    if isinstance(given, str):
+        if given in (columns or ()):
+            return list(columns or ()).index(given)
+        known = "none has a name" if columns is None else f"there are {told(list(columns))}"
+        raise InvalidValueError(f"`{name}` names a column {given!r}, and {known}.{did_you_mean(given, columns or ())}")
+    place = check_count(name, given, 0)
+    if place >= dimensions:
+        raise InvalidValueError(f"`{name}` must be columns from 0 to {dimensions - 1}; got {place}.")
+    return place
 
 
 def _are_words(given: object) -> bool:

@@ -31,6 +31,10 @@ Ignore = Annotated[str | None, typer.Option(help="Columns to leave out, written 
 Categorical = Annotated[
     str | None, typer.Option(help="Columns of categories, words or codes, written the same way.", metavar="NAMES")
 ]
+Errors = Annotated[
+    str | None,
+    typer.Option(help="End of the names of columns that hold the standard deviations of others.", metavar="ENDING"),
+]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Write over a file that is there already.")]
 Answers = Annotated[
     Path | None,

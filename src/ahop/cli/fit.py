@@ -40,6 +40,7 @@ def fit(
     columns: arguments.Columns = None,
     ignore: arguments.Ignore = None,
     categorical: arguments.Categorical = None,
+    errors: arguments.Errors = None,
     similarity: Annotated[
         str, typer.Option(help="`auto` tries all that suit; or one name, or several with commas between.")
     ] = "auto",
@@ -85,6 +86,7 @@ def fit(
         given["queries"] = log.values
         groups += log.role("group") or []
     given["groups"] = groups or None
+    given |= {} if errors is None else {"errors": errors}
     from ahop.fitting.fit import fit as learn
 
     names = [each.strip() for each in similarity.split(",")]

@@ -81,6 +81,11 @@ def adapt(
             "`adapt` brings numbers back to where they were, which categories have not. Fit again to the new queries: "
             "`ahop.fit(patterns, queries=...)`."
         )
+    if isinstance(report, FitReport) and report.errors is not None:
+        raise UnsupportedError(
+            "`adapt` knows nothing of standard deviations. Fit again to pairs of the new queries: "
+            "`ahop.fit(memory, pairs=..., similarity='auto')`."
+        )
     asked = as_queries(queries, memory.patterns, columns=memory.columns)
     if len(asked) < LEAST_QUERIES:
         raise InvalidValueError(f"`queries` must be at least {LEAST_QUERIES}; got {len(asked)}. Give a longer log.")

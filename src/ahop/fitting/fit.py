@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, Literal, TypeAlias
@@ -20,6 +20,7 @@ from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt
 from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.candidates import CANDIDATES, for_other_columns, suitable, wanted_candidates
+from ahop.fitting.choosing.errors import check_errors_alone, for_errors
 from ahop.fitting.choosing.groups import alignment_helps, learn_groups, numbered
 from ahop.fitting.choosing.posterior import behind
 from ahop.fitting.choosing.selection import (
@@ -31,6 +32,7 @@ from ahop.fitting.choosing.selection import (
 from ahop.fitting.choosing.spaces import among_all_stored, check_enough
 from ahop.fitting.choosing.tables import AGREEMENT, CATEGORICAL, GOWER, check_no_groups, for_categories, same_numbers
 from ahop.fitting.corruption.categories import Categories, categorical_places
+from ahop.fitting.corruption.heteroscedastic import ErrorColumns, error_columns
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.pairs import PairSource
 from ahop.fitting.settings import DEFAULT, Settings
@@ -50,6 +52,7 @@ from ahop.memory.report import (
     LEAST_QUERIES,
     CategoriesReport,
     Corruption,
+    ErrorsReport,
     FitReport,
     RepeatsReport,
     Report,
@@ -60,6 +63,7 @@ from ahop.separations.softmax import Softmax
 from ahop.similarities.base import LinearSimilarity, Similarity
 from ahop.similarities.isolated import IsolatedSimilarity
 from ahop.variants.base import Pairs, Variant
+from ahop.variants.heteroscedastic import HeteroscedasticVariant
 
 Solver: TypeAlias = ConvexSolver | AdamSolver | SeparationSolver | ShrinkageSolver
 
@@ -86,6 +90,7 @@ def fit(
     groups: Sequence[object] | None = None,
     labels: Entries | None = None,
     categorical: bool | Sequence[str | int] = (),
+    errors: bool | str | Mapping[str, str] | Mapping[int, int] | None = None,
     samples: int = 1024,
     settings: Settings | None = None,
     seed: int = 0,
@@ -125,6 +130,10 @@ def fit(
         categorical: names or places of columns whose numbers stand for categories; True for all columns. Words of a
             frame, and what it declares to be categories, need no mention. How often a category becomes another is
             learned, and to agree on a rare one counts more.
+        errors: columns that hold the standard deviations of others, of stored rows and of copies, right up to a factor:
+            `{"mass": "mass_std"}`, or `"_std"` for names that end so, or True for the second half of the columns, as
+            `ahop.with_errors` lays them. NaN stands for an infinite one. Each entry then counts by its own precision;
+            with `pairs` only. None means those that a memory was fitted with.
         samples: how many pairs to draw from a variant: once, or for each epoch of Adam.
         settings: statistical choices that are not learned, such as `ahop.fitting.Settings(pool=PoolSettings(...))`;
             they are saved with the memory, and `report.settings` tells them.
@@ -158,7 +167,16 @@ def fit(
         if not wanted:
             raise InvalidValueError("`similarity` must name at least one; got none. Leave it out to try all that suit.")
         places = categorical_places(categorical, fitted.dimensions, fitted.columns)
-        asked = _Asked(wanted, "auto" in names, groups, _settings(settings), seed, progress, places)
+        beside = _errors_of(fitted) if errors is None else error_columns(errors, fitted.dimensions, fitted.columns)
+        if beside is not None:
+            check_errors_alone(
+                categorical=bool(places),
+                queries=queries is not None,
+                variant=variant is not None,
+                groups=groups is not None,
+            )
+            beside.check("patterns", fitted.patterns)
+        asked = _Asked(wanted, "auto" in names, groups, _settings(settings), seed, progress, places, errors=beside)
         report: Report
         if bare and pairs is None and variant is None and _repeat(fitted):
             fitted, learned = _learn_repeats(fitted, queries, asked)
@@ -171,8 +189,9 @@ def fit(
             source = PairSource(fitted, pairs, variant, samples, seed, may_be_empty=True, other_columns=True)
             learned = _learn(fitted, source.draw(), asked)
         report = replace(learned, settings=asdict(asked.settings))
-    elif categorical:
-        raise InvalidTypeError("`categorical` needs a similarity by name, such as `similarity='auto'`.")
+    elif categorical or errors:
+        name = "categorical" if categorical else "errors"
+        raise InvalidTypeError(f"`{name}` needs a similarity by name, such as `similarity='auto'`.")
     elif queries is not None:
         raise InvalidTypeError("`queries` without origins need a similarity by name, such as `similarity='auto'`.")
     elif settings is not None:
@@ -196,6 +215,7 @@ class _Asked:
         groups: as they were given.
         categorical: places of the columns that hold categories.
         categories: of these, once rows and copies are known.
+        errors: columns that hold standard deviations of others; None if there are none.
     """
 
     wanted: list[Candidate]
@@ -206,6 +226,7 @@ class _Asked:
     progress: bool
     categorical: tuple[int, ...] = ()
     categories: Categories | None = None
+    errors: ErrorColumns | None = None
 
 
 def _settings(given: Settings | None) -> Settings:
@@ -221,8 +242,10 @@ def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
         bar.set_postfix_str("what happens to copies")
         several = numbers if len(names) > 1 else None
         asked = _with_categories(asked, memory, pairs.queries)
-        training = training_set_of(patterns, pairs, several, asked.seed, asked.settings, asked.categories)
-        if asked.categories is not None:
+        asked = _with_errors(asked, memory, pairs.queries)
+        columns = asked.categories, asked.errors
+        training = training_set_of(patterns, pairs, several, asked.seed, asked.settings, *columns)
+        if training.numbers is not training:
             wanted = asked.wanted
         elif training.has_other_columns:
             wanted = for_other_columns(wanted)
@@ -240,13 +263,16 @@ def _learn(memory: AssociativeMemory, pairs: Pairs, asked: _Asked) -> FitReport:
             bar.set_postfix_str("groups")
             found = learn_groups(training, choice.candidates[0], choice.similarity, choice.learned_from, names)
     learned = choice.detector is not None
+    of_errors = _said_of_errors(asked, choice.similarity)
+    has_corruption = learned and choice.spaces is None and (of_errors is None or of_errors.factor is None)
     report = FitReport(
         chosen=choice.name,
         pairs=len(pairs),
         loss=choice.log_loss,
         trials=choice.trials,
-        corruption=_corruption(training, choice, memory.columns) if learned and choice.spaces is None else None,
+        corruption=_corruption(training, choice, memory.columns) if has_corruption else None,
         categories=_said_of(training) if learned else None,
+        errors=of_errors,
         groups=len(found),
         accuracy=choice.accuracy if learned else None,
         floor=choice.separation.floor,
@@ -275,11 +301,21 @@ def _with_categories(asked: _Asked, memory: AssociativeMemory, copies: Tensor) -
     return replace(asked, categories=categories, wanted=for_categories(asked.wanted, categories))
 
 
+def _with_errors(asked: _Asked, memory: AssociativeMemory, copies: Tensor) -> _Asked:
+    """With candidates that know the standard deviations, and others for the values alone."""
+    if asked.errors is None:
+        return asked
+    if copies.shape[1] != memory.dimensions:
+        raise InvalidTypeError("`errors` need copies of the columns that the stored patterns have.")
+    asked.errors.check("copies", copies)
+    return replace(asked, wanted=for_errors(asked.wanted, asked.errors))
+
+
 def _corruption(training: TrainingSet, choice: Choice, columns: Sequence[str] | None) -> Corruption | None:
     """Corruption of the columns of numbers, if there are any."""
-    if training.categories is None:
+    if training.numbers is training:
         return describe_corruption(training, choice.trials, choice.knows_wrong_pairs, columns)
-    places = training.categories.numeric
+    places = training.numeric
     if not places:
         return None
     named = None if columns is None else [columns[place] for place in places]
@@ -291,6 +327,22 @@ def _said_of(training: TrainingSet, same_numbers: float | None = None) -> Catego
         return None
     tables = training.tables
     return CategoriesReport(len(training.categories.places), tables.agreement, tables.error, same_numbers)
+
+
+def _errors_of(memory: AssociativeMemory) -> ErrorColumns | None:
+    """Columns of standard deviations that a memory was fitted with."""
+    told = memory.report.errors if isinstance(memory.report, FitReport) else None
+    return None if told is None else ErrorColumns(told.values, told.errors)
+
+
+def _said_of_errors(asked: _Asked, similarity: Similarity) -> ErrorsReport | None:
+    if asked.errors is None:
+        return None
+    places = asked.errors.values, asked.errors.errors
+    for each in similarity.modules():
+        if isinstance(each, HeteroscedasticVariant):
+            return ErrorsReport(*places, float(each.factor), float(each.base.std.median()))
+    return ErrorsReport(*places)
 
 
 def _bar(asked: _Asked) -> "tqdm[Any]":
@@ -306,6 +358,8 @@ def _learn_repeats(
 ) -> tuple[AssociativeMemory, FitReport]:
     """One pattern for each label; what happens to copies is learned, and checked, from rows that were left out."""
     assert memory.labels is not None
+    if asked.errors is not None:
+        check_errors_alone(labels=True)
     if asked.categorical:
         raise InvalidTypeError(
             "`labels` that repeat make one pattern of the rows of a label, their mean, and categories have none. Give "

@@ -10,6 +10,7 @@ from ahop._core.typing import Patterns, PerDimension, Queries, Scores
 from ahop.similarities.base import DecomposableSimilarity, Similarity, over_leading_axes
 from ahop.similarities.contributions import Contributions
 from ahop.variants.base import FactorizedVariant, Variant
+from ahop.variants.heteroscedastic import HeteroscedasticVariant
 from ahop.variants.mixture import MixtureVariant
 from ahop.variants.nuisance import NuisanceVariant
 
@@ -40,7 +41,10 @@ class LikelihoodSimilarity(Similarity):
 
     @override
     def contributions(self, patterns: Patterns, queries: Queries) -> Contributions:
-        """Evidence of each dimension alone under a nuisance, and how much of it moved together with others."""
+        """Evidence of each dimension; alone under a nuisance, and how much of it moved together with others."""
+        if isinstance(self.variant, HeteroscedasticVariant):
+            dimensions, is_kept = self.variant.evidence_and_kept(patterns, queries)
+            return Contributions(dimensions, {}, is_kept)
         if not isinstance(self.variant, NuisanceVariant):
             return super().contributions(patterns, queries)
         alone = self.variant.noise_per_dimension(patterns, queries)

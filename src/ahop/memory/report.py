@@ -378,6 +378,32 @@ class CategoriesReport:
 
 
 @dataclass(frozen=True)
+class ErrorsReport:
+    """Columns of standard deviations; `print` it.
+
+    Attributes:
+        values: places of the columns of values.
+        errors: of each of these the place of the column of its standard deviations; -1 if there is none.
+        factor: of the noise that is seen to what they say; None where the similarity that was chosen does without.
+        noise: of copies beyond that, the median over columns.
+    """
+
+    values: tuple[int, ...]
+    errors: tuple[int, ...]
+    factor: float | None = None
+    noise: float | None = None
+
+    def __str__(self) -> str:
+        count = sum(place >= 0 for place in self.errors)
+        columns = "1 column" if count == 1 else f"{count} columns"
+        if self.factor is None or self.noise is None:
+            return f"{columns} of standard deviations: not used, held-out copies are found as well without."
+        return (
+            f"{columns} of standard deviations: true noise is {self.factor:.2g} times these, and {self.noise:.2g} more."
+        )
+
+
+@dataclass(frozen=True)
 class FitReport:
     """Similarity that was chosen, and the corruption that was found; `print` it.
 
@@ -398,6 +424,7 @@ class FitReport:
         repeats: how rows were answered that were left out of the patterns of their labels; None if none repeats.
         spaces: what becomes of an index where queries have other columns than patterns; None where they have not.
         categories: of columns that hold any; None if there are none.
+        errors: of columns that hold standard deviations; None if there are none.
         settings: what was set and not learned, by stage; empty in files of older releases, which had no others than
             the default. `ahop.fitting.Settings.told(report.settings)` sets them again.
     """
@@ -418,6 +445,7 @@ class FitReport:
     repeats: RepeatsReport | None = None
     spaces: SpacesReport | None = None
     categories: CategoriesReport | None = None
+    errors: ErrorsReport | None = None
     settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict, hash=False)
 
     @property
@@ -462,7 +490,7 @@ class FitReport:
     @property
     def _found(self) -> list[str]:
         """Corruption in words; empty where pairs are too few to learn from."""
-        return [str(each) for each in (self.spaces, self.corruption, self.categories) if each is not None]
+        return [str(each) for each in (self.spaces, self.corruption, self.categories, self.errors) if each is not None]
 
     def _chosen_without_labels(self) -> str:
         seen = self.unlabeled

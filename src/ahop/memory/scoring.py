@@ -65,7 +65,9 @@ def rank(
                     ranking.update(scores, ids[columns])
                 else:
                     prior = log_prior[ids]
-                    ranking.update(with_prior(scores, prior, model.beta_of_prior), ids, without_impossible(scores, prior))
+                    ranking.update(
+                        with_prior(scores, prior, model.beta_of_prior), ids, without_impossible(scores, prior)
+                    )
             found.append((asked[part], ranking.ranked()))
     return gathered(found) if found else Ranking(model, 0, k, queries).ranked()
 
@@ -140,7 +142,9 @@ def rank_together(
         scores = saturate(total, queries.dtype)
         ranking = Ranking(plain, len(scores), k, queries)
         if len(stored):
-            ranking.update(scores if log_prior is None else with_prior(scores, log_prior[ids], model.beta_of_prior), ids)
+            ranking.update(
+                scores if log_prior is None else with_prior(scores, log_prior[ids], model.beta_of_prior), ids
+            )
         parts.append(ranking.ranked())
     ranked = stacked(parts) if parts else Ranking(plain, 0, k, queries).ranked()
     if not len(stored):

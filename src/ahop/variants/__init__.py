@@ -4,6 +4,7 @@ import ahop._core.with_torch  # noqa: F401
 from ahop.variants.base import FactorizedVariant, Pairs, Variant
 from ahop.variants.biased import BiasedVariant
 from ahop.variants.composed import ComposedVariant
+from ahop.variants.heteroscedastic import HeteroscedasticVariant
 from ahop.variants.masked import MaskedVariant
 from ahop.variants.mixed import MixedVariant
 from ahop.variants.mixture import MixtureVariant
@@ -15,6 +16,7 @@ __all__ = [
     "BiasedVariant",
     "ComposedVariant",
     "FactorizedVariant",
+    "HeteroscedasticVariant",
     "MaskedVariant",
     "MixedVariant",
     "MixtureVariant",

@@ -98,11 +98,13 @@ class MixtureVariant(FactorizedVariant):
 
     def log_background(self, queries: Queries) -> PerQuery:
         r"""$\log p_0(x)$: the query of an origin that is not stored, dimension by dimension."""
-        missing = torch.isnan(queries)
-        base = self.missingness.base.to(queries.dtype)
-        gaps = -softplus(torch.where(missing, -base, base))
         values = self._log_outliers_and_marginal(queries)[1]
-        return (gaps + values.masked_fill(missing, 0)).sum(-1)
+        return (self.log_gaps(queries) + values.masked_fill(torch.isnan(queries), 0)).sum(-1)
+
+    def log_gaps(self, queries: Queries) -> Tensor:
+        """Log-probability of each entry to be there or not, whatever its value would be, (b, d)."""
+        base = self.missingness.base.to(queries.dtype)
+        return -softplus(torch.where(torch.isnan(queries), -base, base))
 
     @override
     def evidence(self, patterns: Patterns, queries: Queries) -> Scores:
@@ -195,7 +197,7 @@ class MixtureVariant(FactorizedVariant):
     def _slopes(self, dtype: torch.dtype) -> Tensor:
         return self.gain.to(dtype) / self.std.to(dtype)
 
-    def _log_outliers(self, values: Tensor) -> Tensor:
+    def log_outliers(self, values: Tensor) -> Tensor:
         r"""$\log g_i G(x_i)$."""
         center, scale, rate = (each.to(values.dtype) for each in (self.center, self.scale, self.outlier_rate))
         return self.outliers.log_prob((values - center) / scale) - scale.log() + rate.log()
@@ -213,13 +215,13 @@ class MixtureVariant(FactorizedVariant):
             )
             return outliers, marginal
         values = filled(queries)
-        outliers = self._log_outliers(values)
+        outliers = self.log_outliers(values)
         kept = self._log_bumps(values) - log(POPULATION) - 0.5 * log(2 * pi) + self._log_kept_rate(values.dtype)
         return outliers, torch.logaddexp(kept, outliers)
 
     def _log_bumps(self, values: Tensor) -> Tensor:
         """Logarithm of the sum over the population's quantiles, each as wide as the gap to its neighbors."""
-        places, stds = self._population(values.dtype)
+        places, stds = self.population_bumps(values.dtype)
         bias = self.bias.to(values.dtype)
         total = torch.full_like(values, -torch.inf)
         for place, std in zip(places.mT, stds.mT, strict=True):
@@ -228,7 +230,7 @@ class MixtureVariant(FactorizedVariant):
             total = torch.logaddexp(total, exponent - std.log())
         return total
 
-    def _population(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def population_bumps(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Center of each quantile's bump without the bias, and its width, (d, POPULATION) each."""
         places = self.gain.to(dtype).unsqueeze(-1) * self.population.to(dtype)
         reach = torch.nn.functional.pad(places, (1, 1), mode="replicate")

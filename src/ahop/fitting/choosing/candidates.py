@@ -6,6 +6,7 @@ from dataclasses import replace
 from ahop._core.checks import check_choice
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.choosing.candidate import Candidate
+from ahop.fitting.choosing.errors import HETEROSCEDASTIC
 from ahop.fitting.choosing.general import FOOTPRINT, FORWARD, LEARNED, METRICS
 from ahop.fitting.choosing.radio import RADIO
 from ahop.fitting.choosing.spectra import SPECTRA
@@ -15,7 +16,7 @@ from ahop.similarities.base import Similarity
 from ahop.similarities.callable import CallableSimilarity
 
 # Where pairs cannot tell them apart, the first is taken: the more they know, the earlier.
-CANDIDATES = (*LEARNED, AGREEMENT, CATEGORICAL, *SPECTRA, FORWARD, FOOTPRINT, *RADIO, *METRICS, GOWER)
+CANDIDATES = (HETEROSCEDASTIC, *LEARNED, AGREEMENT, CATEGORICAL, *SPECTRA, FORWARD, FOOTPRINT, *RADIO, *METRICS, GOWER)
 # Tried where the data look so, and wherever somebody names them.
 PRESETS = {"radio": RADIO, "spectra": SPECTRA}
 

@@ -21,6 +21,7 @@ from ahop.fitting.choosing.posterior import Rivals, behind, calibrated, closest_
 from ahop.fitting.choosing.tables import parts_of_pools
 from ahop.fitting.choosing.unknown import detector_of, fit_detector
 from ahop.fitting.corruption.categories import Categories
+from ahop.fitting.corruption.heteroscedastic import ErrorColumns
 from ahop.fitting.corruption.training_set import TrainingSet
 from ahop.fitting.settings import Settings
 from ahop.memory.report import Corruption, Member, SpacesReport, Trial
@@ -397,6 +398,7 @@ def training_set_of(
     seed: int,
     settings: Settings,
     categories: Categories | None = None,
+    errors: ErrorColumns | None = None,
 ) -> TrainingSet:
     """The pairs, beside as many stored patterns as the work allows: all origins, and others drawn at random."""
     origins, places = distinct(pairs.origins)
@@ -419,6 +421,7 @@ def training_set_of(
         groups,
         settings=settings,
         categories=categories,
+        errors=errors,
     )
 
 

@@ -31,7 +31,7 @@ def learn_tables(training: TrainingSet) -> Similarity:
             "names."
         )
     tables = training.tables.similarity(training.settings.mixture)
-    return _of_columns(tables, training.categories.places, training)
+    return of_columns(tables, training.categories.places, training)
 
 
 def learn_gower(training: TrainingSet) -> Similarity:
@@ -78,7 +78,7 @@ def with_tables(candidate: Candidate) -> Candidate:
 
     def learn(training: TrainingSet) -> Similarity:
         assert training.categories is not None
-        of_numbers = _of_columns(candidate.learn(training.numbers), training.categories.numeric, training)
+        of_numbers = of_columns(candidate.learn(training.numbers), training.categories.numeric, training)
         return PooledSimilarity([of_numbers, learn_tables(training)], SUM)
 
     def suits(training: TrainingSet) -> bool:
@@ -111,6 +111,6 @@ def check_no_groups(groups: Sequence[object] | None) -> None:
         )
 
 
-def _of_columns(similarity: Similarity, places: Sequence[int], training: TrainingSet) -> Similarity:
+def of_columns(similarity: Similarity, places: Sequence[int], training: TrainingSet) -> Similarity:
     is_whole = len(places) == training.patterns.shape[1]
     return similarity if is_whole else TransformedSimilarity(similarity, SelectTransform(places))

@@ -8,11 +8,9 @@ from typing import final
 import torch
 from torch import Generator, Tensor
 
-from ahop._core.checks import check_count
-from ahop._core.columns import words_of
+from ahop._core.columns import place_of, words_of
 from ahop._core.tensors import distinct
 from ahop._core.typing import Patterns, Queries
-from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.corruption.gaps import Gaps
 from ahop.fitting.settings import DEFAULT, MixtureSettings
@@ -190,20 +188,7 @@ def categorical_places(
             f"`categorical` must be names or places of columns, such as `categorical=['blood']`, or True; "
             f"got {given!r}."
         )
-    return tuple(sorted({*words_of(columns), *(_place(each, dimensions, columns) for each in given)}))
-
-
-def _place(given: str | int, dimensions: int, columns: Sequence[str] | None) -> int:
-    if isinstance(given, str):
-        if given in (columns or ()):
-            return list(columns or ()).index(given)
-        known = "none has a name" if columns is None else f"there are {told(list(columns))}"
-        near = did_you_mean(given, columns or ())
-        raise InvalidValueError(f"`categorical` names a column {given!r}, and {known}.{near}")
-    place = check_count("categorical", given, 0)
-    if place >= dimensions:
-        raise InvalidValueError(f"`categorical` must be columns from 0 to {dimensions - 1}; got {place}.")
-    return place
+    return tuple(sorted({*words_of(columns), *(place_of("categorical", each, dimensions, columns) for each in given)}))
 
 
 def _values(met: Tensor) -> Tensor:

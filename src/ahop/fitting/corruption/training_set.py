@@ -9,6 +9,7 @@ from ahop.fitting.corruption.additive import Counts, count_pairs
 from ahop.fitting.corruption.alignment import Alignment, fit_alignment
 from ahop.fitting.corruption.categories import Categories, CategoryTables
 from ahop.fitting.corruption.forward import ForwardChoice, choose_forward
+from ahop.fitting.corruption.heteroscedastic import ErrorColumns
 from ahop.fitting.corruption.mixture import MixtureFit, fit_mixture
 from ahop.fitting.corruption.nuisance import NuisanceChoice, choose_nuisance
 from ahop.fitting.settings import DEFAULT, Settings
@@ -34,6 +35,7 @@ class TrainingSet:
         fitted: the mixture that has made the weights, if origins were inferred; else it is fitted to the pairs.
         settings: of all that is learned from it.
         categories: of columns that hold any; None if all hold numbers.
+        errors: columns that hold standard deviations of others; None if there are none.
     """
 
     patterns: Tensor
@@ -47,6 +49,7 @@ class TrainingSet:
     fitted: MixtureFit | None = field(default=None, repr=False)
     settings: Settings = field(default=DEFAULT, repr=False)
     categories: Categories | None = field(default=None, repr=False)
+    errors: ErrorColumns | None = field(default=None, repr=False)
     _transformed: dict[str, "TrainingSet"] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -75,7 +78,7 @@ class TrainingSet:
     @cached_property
     def mixture(self) -> MixtureFit:
         """The mixture that the columns of numbers tell of."""
-        if self.categories is not None:
+        if self.numbers is not self:
             return self.numbers.mixture
         if self.fitted is not None:
             return self.fitted
@@ -94,12 +97,19 @@ class TrainingSet:
         settings = self.settings.candidates
         return choose_nuisance(self.originals, self.copies, weights=self.trusted, settings=settings)
 
+    @property
+    def numeric(self) -> list[int]:
+        """Places of the columns of numbers."""
+        if self.categories is not None:
+            return self.categories.numeric
+        return list(range(self.patterns.shape[1]) if self.errors is None else self.errors.values)
+
     @cached_property
     def numbers(self) -> "TrainingSet":
-        """The columns of numbers alone."""
-        if self.categories is None:
+        """The columns of numbers alone, neither categories nor standard deviations."""
+        if self.categories is None and self.errors is None:
             return self
-        places = self.categories.numeric
+        places = self.numeric
         rows = self.patterns[:, places], self.origins, self.recorded[:, places], self.weights
         whole, flags = None if self.whole is None else self.whole.numbers, (self.is_trusted, self.is_aligned)
         return TrainingSet(*rows, None, whole, *flags, self.fitted, settings=self.settings)
@@ -143,6 +153,8 @@ class TrainingSet:
     @cached_property
     def are_curves(self) -> bool:
         """True if neighboring dimensions are alike, as in spectra."""
+        if self.errors is not None:
+            return self.numbers.are_curves
         if self.patterns.shape[1] < 8 or self.missing > 0:
             return False
         rows = self.patterns.double()
@@ -155,7 +167,14 @@ class TrainingSet:
         chosen = self.origins[rows], self.recorded[rows], self.weights[rows]
         flags = self.is_trusted, self.is_aligned
         return TrainingSet(
-            self.patterns, *chosen, groups, self, *flags, settings=self.settings, categories=self.categories
+            self.patterns,
+            *chosen,
+            groups,
+            self,
+            *flags,
+            settings=self.settings,
+            categories=self.categories,
+            errors=self.errors,
         )
 
     def transformed(self, transform: Transform) -> "TrainingSet":

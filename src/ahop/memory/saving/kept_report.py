@@ -6,6 +6,7 @@ from ahop.memory.report import (
     AdaptReport,
     CategoriesReport,
     Corruption,
+    ErrorsReport,
     FitReport,
     Member,
     RepeatsReport,
@@ -15,6 +16,14 @@ from ahop.memory.report import (
     Trial,
     UnlabeledReport,
 )
+
+PARTS: dict[str, Any] = {
+    "unlabeled": UnlabeledReport,
+    "repeats": RepeatsReport,
+    "spaces": SpacesReport,
+    "categories": CategoriesReport,
+    "errors": ErrorsReport,
+}
 
 
 def kept_report(given: Any) -> Report | None:
@@ -28,27 +37,18 @@ def kept_report(given: Any) -> Report | None:
         return SolverReport(**fields)
     corruption = fields.pop("corruption")
     if corruption is not None:
-        lists = {name: tuple(each) for name, each in corruption.items() if isinstance(each, list)}
-        corruption = Corruption(**{**corruption, **lists})
+        corruption = Corruption(**_with_tuples(corruption))
     trials = tuple(Trial(**each) for each in fields.pop("trials"))
     members = tuple(Member(**each) for each in fields.pop("members"))
-    unlabeled = fields.pop("unlabeled", None)
-    unlabeled = None if unlabeled is None else UnlabeledReport(**unlabeled)
     told = fields.pop("settings", {})
     fields["settings"] = {stage: {name: +each for name, each in values.items()} for stage, values in told.items()}
-    repeats = fields.pop("repeats", None)
-    repeats = None if repeats is None else RepeatsReport(**repeats)
-    spaces = fields.pop("spaces", None)
-    spaces = None if spaces is None else SpacesReport(**spaces)
-    categories = fields.pop("categories", None)
-    categories = None if categories is None else CategoriesReport(**categories)
-    parts = {
-        "corruption": corruption,
-        "unlabeled": unlabeled,
-        "repeats": repeats,
-        "spaces": spaces,
-        "categories": categories,
-    }
-    report = FitReport(**fields, **parts, trials=trials, members=members)
+    for name, kind in PARTS.items():
+        part = fields.pop(name, None)
+        fields[name] = None if part is None else kind(**_with_tuples(part))
+    report = FitReport(**fields, corruption=corruption, trials=trials, members=members)
     str(report)  # raises if a field is no number
     return report
+
+
+def _with_tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(each) if isinstance(each, list) else each for name, each in fields.items()}

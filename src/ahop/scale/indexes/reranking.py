@@ -163,7 +163,11 @@ class Reranking:
     def _with_prior(self, scores: Scores, indices: Tensor) -> Scores:
         """Scores of these rows and their prior."""
         prior = self.memory.log_prior
-        return scores if prior is None else with_prior(scores, prior[indices.clamp_min(0)], self.memory.model.beta_of_prior)
+        return (
+            scores
+            if prior is None
+            else with_prior(scores, prior[indices.clamp_min(0)], self.memory.model.beta_of_prior)
+        )
 
     def _evidence(
         self, exact: Tensor, drawn: Tensor, candidates: Tensor, allowed: Tensor | None, count: int

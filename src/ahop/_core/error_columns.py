@@ -1,0 +1,56 @@
+"""Rows together with the standard deviations of their values."""
+
+from typing import Any
+
+import numpy as np
+
+from ahop._core.arrays import is_tensor, to_numpy
+from ahop._core.frames import is_frame, names_of
+from ahop._core.rows import as_real, check_axes, read_rows
+from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
+
+# Behind the name of a column, in the name of that of its standard deviations.
+ENDING = "_std"
+
+
+def with_errors(values: Any, errors: Any = None, *, counts: Any = None) -> Any:
+    """Values (n, d) and, in d columns behind them, their standard deviations, as `fit(..., errors=True)` reads them.
+
+    Args:
+        values: rows of numbers. To a frame columns are added whose names end in `_std`: `fit(..., errors="_std")`.
+        errors: (n, d) standard deviations, or (d,) of all rows; NaN where one is not known.
+        counts: instead, how many readings each value is the mean of, (n, d) or (n, 1). Its standard deviation is taken
+            for one over their square root, and the fit finds the factor.
+    """
+    if (errors is None) == (counts is None):
+        raise InvalidTypeError("`with_errors` takes either `errors` or `counts`; got both, or neither.")
+    rows = _numbers("values", values)
+    check_axes("values", rows.shape)
+    name, given = ("errors", errors) if counts is None else ("counts", counts)
+    found = np.asarray(_numbers(name, given), dtype=rows.dtype)
+    try:
+        found = np.broadcast_to(found, rows.shape)
+    except ValueError:
+        raise ShapeError(f"`{name}` must have the shape of the values, {rows.shape}; got {found.shape}.") from None
+    if bool((found < 0).any()):
+        raise InvalidValueError(f"`{name}` must not be below zero.")
+    if counts is not None:
+        found = 1 / np.sqrt(np.where(found == 0, np.nan, found))
+    if is_frame(values) and names_of(values) is not None:
+        return _beside(values, found)
+    both = np.concatenate([rows, found], axis=1)
+    return values.new_tensor(both) if is_tensor(values) else both
+
+
+def _numbers(name: str, given: Any) -> Any:
+    if is_tensor(given):
+        return as_real(name, to_numpy(given))
+    return as_real(name, given) if isinstance(given, np.ndarray) else read_rows(name, given)
+
+
+def _beside(frame: Any, errors: Any) -> Any:
+    """The frame with a column more for each."""
+    columns = {f"{name}{ENDING}": errors[:, place] for place, name in enumerate(frame.columns)}
+    if hasattr(frame, "with_columns"):
+        return frame.with_columns(**columns)
+    return frame.assign(**columns)
