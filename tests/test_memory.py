@@ -260,6 +260,19 @@ def test_a_prior_counts_once_beside_a_separation_that_is_no_distribution(
     assert explained.log_odds == pytest.approx(float((found.posterior[0, 0] / found.posterior[0, 1]).log()), rel=1e-3)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_floor_is_for_patterns_that_a_prior_does_not_rule_out(dtype: torch.dtype) -> None:
+    """Also where those that are left share nothing with the query."""
+    patterns = torch.tensor([[0.0], [torch.nan], [torch.nan]], dtype=dtype)
+    log_prior = torch.tensor([-torch.inf, 0.0, 0.0], dtype=dtype)
+    separation = ahop.Softmax(5.0, floor=0.3)
+    memory = ahop.AssociativeMemory(patterns, ahop.similarities.CosineSimilarity(), separation, log_prior=log_prior)
+    query = torch.ones(1, 1, dtype=dtype)
+    assert_close(memory.recall(query, k=3).posterior, torch.tensor([[0.5, 0.5, 0.0]], dtype=dtype))
+    assert memory.explain(query).posterior == pytest.approx(0.5)
+    assert_close(separation(torch.tensor([[-torch.inf, -1e38, 0.0]])), torch.tensor([[0.0, 0.15, 0.85]]))
+
+
 def test_removing_takes_the_prior_along_and_adding_refuses() -> None:
     log_prior = torch.tensor([0.1, 0.2, 0.3, 0.3, 0.1]).log()
     memory = ahop.AssociativeMemory(problem().patterns, log_prior=log_prior)

@@ -81,9 +81,10 @@ class Ranking:
             evidence: (b, m) what a detector sees, if that is not the scores themselves.
             patterns: (m, d) of these rows, if they are to be kept.
         """
-        self.rows += scores.shape[-1]
         if not scores.numel():
+            self.rows += scores.shape[-1]
             return
+        self.rows += int((scores[0] > -torch.inf).sum())  # a prior of zero rules a row out, whatever is asked
         if self._all is not None:
             self._all.append(scores)
         top = scores.amax(-1)

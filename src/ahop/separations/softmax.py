@@ -83,9 +83,9 @@ class Softmax(Separation):
 
 
 def _known(scores: Scores) -> Tensor:
-    """Mark the patterns with evidence for or against them; all, if none has."""
-    known = has_evidence(scores)
-    return known | ~known.any(-1, keepdim=True)
+    """Mark the patterns with evidence for or against them; if none has, all that a prior of zero does not rule out."""
+    known, possible = has_evidence(scores), ~torch.isneginf(scores)
+    return torch.where(known.any(-1, keepdim=True), known, possible | ~possible.any(-1, keepdim=True))
 
 
 def has_evidence(scores: Scores) -> Tensor:

@@ -109,7 +109,8 @@ class Reranking:
         scores = self._with_prior(plain, looked_at)
         number = found.indices.shape[1]
         exact, of_compared = scores[:, :number], scores[:, number:]
-        known, evidence = torch.full((len(queries),), count), None
+        possible = self._possible(allowed, count)
+        known, evidence = torch.full((len(queries),), possible), None
         if needs_drawn:
             drawn = of_compared
             if is_whole:
@@ -138,7 +139,7 @@ class Reranking:
         log_mass = log_mass.where(has_evidence(exact).any(-1), log(count))  # else all rows are alike
         short = wanted - ids.shape[1]
         ids, values = pad(ids, (0, short), value=-1), pad(values, (0, short), value=-torch.inf)
-        return Ranked(ids, values, log_mass, known, count, evidence)
+        return Ranked(ids, values, log_mass, known, possible, evidence)
 
     def _asked(self, queries: Queries, similarity: Similarity) -> tuple[Tensor, bool]:
         """Queries as the engine takes them, and whether its scores are those of the similarity.
@@ -159,6 +160,13 @@ class Reranking:
         """The memory's scores of each query's candidates, (b, c), without the prior."""
         scores = paired_scores(similarity, self._stored, indices.clamp_min(0), queries, worst)
         return scores.masked_fill(indices < 0, -torch.inf)
+
+    def _possible(self, allowed: Tensor | None, count: int) -> int:
+        """How many of these rows a prior does not rule out."""
+        prior = self.memory.log_prior
+        if prior is None:
+            return count
+        return int(torch.isfinite(prior if allowed is None else prior[allowed]).sum())
 
     def _with_prior(self, scores: Scores, indices: Tensor) -> Scores:
         """Scores of these rows and their prior."""
