@@ -84,36 +84,44 @@ def test_copies_are_found_better_with_their_standard_deviations() -> None:
     assert float(share.posterior[:, 0].mean()) == pytest.approx(float(right.mean()), abs=0.1)
 
 
-def test_standard_deviations_that_say_nothing_are_not_used() -> None:
-    stored, pairs, _ = measured(80)
+def test_standard_deviations_that_say_nothing_do_no_harm() -> None:
+    stored, pairs, test = measured(80)
     drawn = torch.Generator().manual_seed(3)
 
-    def shuffled(rows: Tensor) -> Tensor:
-        values, errors = rows[:, :COLUMNS], rows[:, COLUMNS:].flatten()
-        return torch.cat([values, errors[torch.randperm(len(errors), generator=drawn)].view(values.shape)], 1)
+    def with_noise(rows: Tensor) -> Tensor:
+        found: Tensor = ahop.with_errors(rows[:, :COLUMNS], torch.rand(len(rows), COLUMNS, generator=drawn))
+        return found
 
-    noise = ahop.Pairs(pairs.origins, shuffled(pairs.queries))
-    memory = ahop.fit(shuffled(stored), pairs=noise, errors=True, progress=False)
-    told = report_of(memory).errors
+    def alone(given: ahop.Pairs) -> ahop.Pairs:
+        return ahop.Pairs(given.origins, given.queries[:, :COLUMNS])
+
+    noise, asked = (ahop.Pairs(each.origins, with_noise(each.queries)) for each in (pairs, test))
+    memory = ahop.fit(with_noise(stored), pairs=noise, errors=True, progress=False)
+    without = ahop.fit(stored[:, :COLUMNS], pairs=alone(pairs), progress=False)
+    assert log_loss(memory, asked) <= log_loss(without, alone(test)) + 0.05
+    plain = ahop.fit(with_noise(stored), pairs=noise, errors=True, similarity="mixture", progress=False)
+    told = report_of(plain).errors
     assert told is not None
-    assert (told.factor is None) == ("heteroscedastic" not in report_of(memory).chosen)
-    if told.factor is None:
-        assert "not used" in str(memory.report)
+    assert told.factor is None
+    assert str(told) == "6 columns of standard deviations: not used."
 
 
 @given(dimensions=st.integers(2, 7), seed=st.integers(0, 10))
-def test_a_value_whose_error_is_not_known_is_as_good_as_missing(dimensions: int, seed: int) -> None:
-    variant = moved_heteroscedastic(dimensions)
+def test_a_standard_deviation_that_is_not_known_is_infinite(dimensions: int, seed: int) -> None:
+    variant = moved_heteroscedastic(dimensions).double()
     generator = torch.Generator().manual_seed(seed)
-    patterns, queries = torch.randn(2, 5, dimensions, generator=generator).abs().unbind()
-    place = seed % (dimensions // 2)
+    patterns, queries = torch.randn(2, 5, dimensions, generator=generator).abs().double().unbind()
+    error = variant.errors[seed % (dimensions // 2)]
     for rows in (patterns, queries):
-        both = []
-        for column in (variant.values[place], variant.errors[place]):
-            gone = rows.clone()
-            gone[:, column] = torch.nan
-            both.append(variant.evidence(gone, queries) if rows is patterns else variant.evidence(patterns, gone))
-        assert_close(both[0], both[1])
+        said = []
+        for size in (torch.nan, 1e12):
+            changed = rows.clone()
+            changed[:, error] = size
+            given = (changed, queries) if rows is patterns else (patterns, changed)
+            said.append(variant.evidence(*given))
+            assert_close(variant.evidence_and_kept(*given)[0].sum(-1), said[-1])
+        if rows is queries:  # of stored ones, what no pattern says has a typical error
+            assert_close(said[0], said[1], rtol=0, atol=1e-6)
 
 
 def test_the_larger_an_error_the_less_a_value_says() -> None:
@@ -162,6 +170,63 @@ def test_copies_are_drawn_as_their_density_says() -> None:
     spread = np.sqrt(std**2 + (0.7 * 2.0) ** 2 + (0.7 * gain * 0.3) ** 2)
     assert float(values.std()) == pytest.approx(spread, rel=0.05)
     assert bool((drawn[:, 1] == 2).all())
+
+
+def test_outliers_have_no_noise_of_their_own() -> None:
+    variant = moved_heteroscedastic(2)
+    variant.base.outlier_rate.fill_(1 - 1e-6)
+    variant.asked_errors.fill_(50.0)
+    drawn = variant.corrupt(torch.tensor([[0.5, 0.3]]).repeat(2000, 1), torch.Generator().manual_seed(0))
+    assert float(drawn[:, 0].nan_to_num(0).abs().max()) < 20
+
+
+def test_more_patterns_than_a_fit_looks_at() -> None:
+    stored, pairs, test = measured(2300)
+    memory = ahop.fit(stored, pairs=pairs, errors=True, similarity="heteroscedastic", progress=False)
+    answer = memory.recall(test.queries)
+    right = float((answer.indices[:, 0] == test.origins).double().mean())
+    assert float(answer.posterior[:, 0].mean()) == pytest.approx(right, abs=0.1)
+
+
+def test_few_pairs_leave_a_metric_of_the_values() -> None:
+    stored, pairs, _ = measured(80)
+    few = ahop.Pairs(pairs.origins[:3], pairs.queries[:3])
+    with pytest.warns(UserWarning, match="too few to learn"):
+        memory = ahop.fit(stored, pairs=few, errors=True, similarity="heteroscedastic", progress=False)
+    moved = few.queries.clone()
+    moved[:, COLUMNS:] += 100
+    assert torch.equal(memory.recall(moved).posterior, memory.recall(few.queries).posterior)
+
+
+def test_a_metric_of_ones_own_sees_all_columns() -> None:
+    stored, pairs, _ = measured(80)
+
+    def chi_square(patterns: Tensor, queries: Tensor) -> Tensor:
+        variance = queries[:, None, COLUMNS:] ** 2 + patterns[:, COLUMNS:] ** 2 + 0.01
+        return -0.5 * ((queries[:, None, :COLUMNS] - patterns[:, :COLUMNS]) ** 2 / variance + variance.log()).sum(-1)
+
+    memory = ahop.fit(stored, pairs=pairs, errors=True, candidates=[chi_square], progress=False)
+    losses = {trial.name: trial.log_loss for trial in report_of(memory).trials}
+    assert losses["chi_square"] < losses["mixture"]
+
+
+def test_queries_without_their_standard_deviations_are_refused(tmp_path: Path) -> None:
+    stored, copies, origins = frames()
+    memory = ahop.fit(stored, pairs=(origins, copies), similarity="heteroscedastic", errors="_std", progress=False)
+    memory.save(tmp_path / "a.ahop")
+    names = list(stored.columns[:COLUMNS])
+    for each in (memory, ahop.load(tmp_path / "a.ahop"), ahop.index(memory), memory.copy()):
+        with pytest.raises(InvalidValueError, match="must have the column 'x0_std', the standard deviations of 'x0'"):
+            each.recall(copies[names])
+    with pytest.raises(InvalidValueError, match="must have the column 'x1_std'"):
+        memory.explain({"x1": 0.3})
+    assert len(memory.recall([{"x1": 0.3, "x1_std": 0.1}]).indices) == 1
+    with pytest.raises(InvalidValueError, match="must have the column"):
+        ahop.fit(stored, pairs=(origins, copies[names]), errors="_std", progress=False)
+    copies[names].to_csv(tmp_path / "asked.csv", index=False)
+    done = run(f"ahop recall {tmp_path}/a.ahop {tmp_path}/asked.csv")
+    assert done.code != 0
+    assert "standard deviations of 'x0'" in done.stderr
 
 
 def test_answers_are_the_same_from_a_file_an_index_and_a_store(tmp_path: Path) -> None:
@@ -231,6 +296,7 @@ def test_explanations_name_values_and_not_their_standard_deviations() -> None:
         ({"x0": "x9_std"}, "names a column 'x9_std'"),
         ({"x0": "x1", "x1": "x2"}, "once, and none that holds values"),
         ("_sd", "ends so"),
+        ("5_std", "no column of values beside"),
         (3.5, "must say which columns"),
         ({0: 99}, "columns from 0 to 11"),
     ],
@@ -270,6 +336,12 @@ def test_rows_are_put_together_with_their_errors() -> None:
     assert isinstance(ahop.with_errors(torch.tensor(values), [0.1, 0.2]), Tensor)
     frame = ahop.with_errors(pd.DataFrame(values, columns=["a", "b"]), [0.1, 0.2])
     assert list(frame.columns) == ["a", "b", "a_std", "b_std"]
+    np.testing.assert_array_equal(ahop.with_errors([[1, 2]], [[0.5, 0.1]]), [[1, 2, 0.5, 0.1]])
+    np.testing.assert_array_equal(ahop.with_errors(torch.tensor([[1, 2]]), counts=[[4, 1]]), [[1, 2, 0.5, 1]])
+    errors = pd.DataFrame([[0.2, 0.1]], columns=["b", "a"])
+    assert ahop.with_errors(pd.DataFrame([[1, 2]], columns=["a", "b"]), errors)["a_std"].tolist() == [0.1]
+    with pytest.raises(InvalidValueError, match="columns of these names already: 'a_std'"):
+        ahop.with_errors(pd.DataFrame([[1.0, 2.0]], columns=["a", "a_std"]), [[0.1, 0.2]])
     with pytest.raises(InvalidTypeError, match="either `errors` or `counts`"):
         ahop.with_errors(values)
     with pytest.raises(ShapeError, match="must have the shape of the values"):

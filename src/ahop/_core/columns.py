@@ -1,6 +1,6 @@
 """Names of columns, and the words of those that hold categories."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -21,13 +21,20 @@ class Columns(tuple[str, ...]):
     Attributes:
         words: by place, of columns that hold categories: the number of a word is its place among these. A word that is
             none of them has the number behind them.
+        errors: by place, of columns whose standard deviations are known: the place of the column that holds these.
     """
 
     words: Mapping[int, tuple[str, ...]]
+    errors: Mapping[int, int]
 
-    def __new__(cls, names: Iterable[str], words: Mapping[int, tuple[str, ...]] | None = None) -> "Columns":
+    def __new__(
+        cls,
+        names: Iterable[str],
+        words: Mapping[int, tuple[str, ...]] | None = None,
+        errors: Mapping[int, int] | None = None,
+    ) -> "Columns":
         self = super().__new__(cls, names)
-        self.words = dict(words or {})
+        self.words, self.errors = dict(words or {}), dict(errors or {})
         return self
 
 
@@ -36,10 +43,27 @@ def words_of(columns: Sequence[str] | None) -> Mapping[int, tuple[str, ...]]:
     return columns.words if isinstance(columns, Columns) else {}
 
 
+def errors_of(columns: Sequence[str] | None) -> Mapping[int, int]:
+    """The places of the columns of standard deviations, by those of their values."""
+    return columns.errors if isinstance(columns, Columns) else {}
+
+
+def check_errors(name: str, given: Collection[str], columns: Sequence[str] | None) -> None:
+    """Refuse rows that name a value and not the column of its standard deviations: without it, it would say nothing."""
+    for value, error in errors_of(columns).items():
+        if columns is not None and columns[value] in given and columns[error] not in given:
+            raise InvalidValueError(
+                f"`{name}` must have the column {columns[error]!r}, the standard deviations of {columns[value]!r}. "
+                "Where a value is exact, write zero."
+            )
+
+
 def described(columns: Sequence[str]) -> dict[str, Any]:
     """Names and words as a file keeps them."""
     words = {str(place): list(each) for place, each in words_of(columns).items()}
-    return {"dimensions": list(columns), **({"categories": words} if words else {})}
+    errors = {str(place): each for place, each in errors_of(columns).items()}
+    found: dict[str, Any] = {"dimensions": list(columns)}
+    return found | ({"categories": words} if words else {}) | ({"errors": errors} if errors else {})
 
 
 def as_columns(manifest: Mapping[str, Any], count: int) -> Columns | None:
@@ -58,7 +82,11 @@ def as_columns(manifest: Mapping[str, Any], count: int) -> Columns | None:
         or not all(map(_are_words, categories.values()))
     ):
         raise InvalidValueError("the categories of the dimensions must be lists of words.")
-    return Columns(given, {int(place): tuple(words) for place, words in categories.items()})
+    errors = manifest.get("errors", {})
+    if not isinstance(errors, dict) or not {*errors, *map(str, errors.values())} <= places:
+        raise InvalidValueError("the standard deviations of the dimensions must be places of dimensions.")
+    words = {int(place): tuple(words) for place, words in categories.items()}
+    return Columns(given, words, {int(place): int(each) for place, each in errors.items()})
 
 
 def coded(texts: Sequence[str | None], words: Sequence[str]) -> NDArray[np.float64]:

@@ -1,5 +1,7 @@
 """Rows together with the standard deviations of their values."""
 
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from ahop._core.arrays import is_tensor, to_numpy
 from ahop._core.frames import is_frame, names_of
 from ahop._core.rows import as_real, check_axes, read_rows
+from ahop._core.words import told
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
 
 # Behind the name of a column, in the name of that of its standard deviations.
@@ -24,10 +27,11 @@ def with_errors(values: Any, errors: Any = None, *, counts: Any = None) -> Any:
     """
     if (errors is None) == (counts is None):
         raise InvalidTypeError("`with_errors` takes either `errors` or `counts`; got both, or neither.")
+    names = names_of(values)
     rows = _numbers("values", values)
     check_axes("values", rows.shape)
     name, given = ("errors", errors) if counts is None else ("counts", counts)
-    found = np.asarray(_numbers(name, given), dtype=rows.dtype)
+    found = _numbers(name, given, names)
     try:
         found = np.broadcast_to(found, rows.shape)
     except ValueError:
@@ -36,21 +40,33 @@ def with_errors(values: Any, errors: Any = None, *, counts: Any = None) -> Any:
         raise InvalidValueError(f"`{name}` must not be below zero.")
     if counts is not None:
         found = 1 / np.sqrt(np.where(found == 0, np.nan, found))
-    if is_frame(values) and names_of(values) is not None:
-        return _beside(values, found)
-    both = np.concatenate([rows, found], axis=1)
-    return values.new_tensor(both) if is_tensor(values) else both
+    if names is not None:
+        return _beside(values, names, found)
+    both = np.concatenate([rows, found.astype(rows.dtype)], axis=1)
+    if not is_tensor(values):
+        return both
+    return values.new_tensor(both, dtype=getattr(import_module("torch"), both.dtype.name))
 
 
-def _numbers(name: str, given: Any) -> Any:
+def _numbers(name: str, given: Any, names: Sequence[str] | None = None) -> Any:
+    """Numbers with a point: whole ones would round what stands beside them."""
     if is_tensor(given):
-        return as_real(name, to_numpy(given))
-    return as_real(name, given) if isinstance(given, np.ndarray) else read_rows(name, given)
+        found = as_real(name, to_numpy(given))
+    elif isinstance(given, np.ndarray):
+        found = as_real(name, given)
+    elif is_frame(given) or name == "values":
+        found = read_rows(name, given, names)
+    else:
+        found = as_real(name, np.asarray(given))
+    return found if found.dtype.kind == "f" else found.astype(np.float64)
 
 
-def _beside(frame: Any, errors: Any) -> Any:
+def _beside(frame: Any, names: Sequence[str], errors: Any) -> Any:
     """The frame with a column more for each."""
-    columns = {f"{name}{ENDING}": errors[:, place] for place, name in enumerate(frame.columns)}
+    columns = {f"{name}{ENDING}": errors[:, place] for place, name in enumerate(names)}
+    taken = [name for name in columns if name in names]
+    if taken:
+        raise InvalidValueError(f"`values` must not have columns of these names already: {told(taken)}.")
     if hasattr(frame, "with_columns"):
         return frame.with_columns(**columns)
     return frame.assign(**columns)

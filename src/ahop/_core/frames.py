@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ahop._core.columns import MOST_WORDS, Columns, coded, words_of
+from ahop._core.columns import MOST_WORDS, Columns, check_errors, coded, words_of
 from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError
 
@@ -67,6 +67,7 @@ def numbers_of(
             f"`{name}.drop(columns=[...])`, or rename them to one of {told(list(columns))}."
             f"{did_you_mean(unknown[0], columns)}"
         )
+    check_errors(name, names, columns)
     place = {each: where for where, each in enumerate(names)}
     return _table(frame, name, names, [place.get(each) for each in columns], narrow, words)
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ahop._core.arrays import is_tensor, to_numpy
-from ahop._core.columns import coded, words_of
+from ahop._core.columns import check_errors, coded, words_of
 from ahop._core.frames import is_column, is_frame, names_of, numbers_of, numbers_of_column, text_of
 from ahop._core.words import did_you_mean, told
 from ahop.errors import InvalidTypeError, InvalidValueError, ShapeError
@@ -195,6 +195,8 @@ def _from_mappings(name: str, rows: Sequence[Mapping[str, Any]], columns: Sequen
             f"`{name}` must name columns of the stored patterns, {told(list(columns))}; got {strange!r}."
             f"{did_you_mean(str(strange), columns)}"
         )
+    for row in rows:
+        check_errors(name, row, columns)
     words = words_of(columns)
     return _from_lists(
         name,

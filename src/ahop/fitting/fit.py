@@ -176,6 +176,7 @@ def fit(
                 groups=groups is not None,
             )
             beside.check("patterns", fitted.patterns)
+            fitted.columns = beside.named(fitted.columns)
         asked = _Asked(wanted, "auto" in names, groups, _settings(settings), seed, progress, places, errors=beside)
         report: Report
         if bare and pairs is None and variant is None and _repeat(fitted):

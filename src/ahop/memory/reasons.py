@@ -91,9 +91,10 @@ class Reasons:
             bars = []
             for place, (seen, values) in enumerate(zip(self.query.tolist(), stored, strict=True)):
                 size, known = sizes[place], words.get(place)
-                is_silent = alone[place] == 0 and bool(kept[place])  # such as a column of standard deviations
+                is_seen = not isnan(seen + values[0])
+                is_silent = is_seen and alone[place] == 0 and bool(kept[place])  # such as a standard deviation
                 found = _side(0.0) if is_silent else _word(size, kept[place], seen, values[0])
-                if known is not None and not isnan(seen + values[0]):
+                if known is not None and is_seen:
                     found = "differs" if seen != values[0] else "agrees" if alone[place] < RARE else AGREES_RARELY
                 shown = [word_at(value, known) for value in (seen, *values)]
                 bars.append(Bar(self.columns[place], size, found, *shown))

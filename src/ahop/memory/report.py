@@ -397,7 +397,7 @@ class ErrorsReport:
         count = sum(place >= 0 for place in self.errors)
         columns = "1 column" if count == 1 else f"{count} columns"
         if self.factor is None or self.noise is None:
-            return f"{columns} of standard deviations: not used, held-out copies are found as well without."
+            return f"{columns} of standard deviations: not used."
         return (
             f"{columns} of standard deviations: true noise is {self.factor:.2g} times these, and {self.noise:.2g} more."
         )

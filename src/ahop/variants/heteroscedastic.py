@@ -71,9 +71,8 @@ class HeteroscedasticVariant(Variant):
         drawn = torch.randint(0, POPULATION, values.shape, generator=generator)
         columns = torch.arange(values.shape[-1])
         errors = self.asked_errors.to(values)[columns.expand(values.shape), drawn]
-        kept = self.base.corrupt(values, generator)
         spread = self.factor.to(values) * torch.hypot(errors, self.base.gain.to(values) * given.errors)
-        kept = kept + spread * torch.randn(values.shape, generator=generator, dtype=values.dtype)
+        kept = self.base.drawn(values, torch.hypot(self.base.std.to(values), spread), generator)
         copies = originals.new_full(originals.shape, torch.nan)
         copies[..., self.values] = kept
         known = [place for place, error in enumerate(self.errors) if error != NO_ERROR]
@@ -121,8 +120,9 @@ class HeteroscedasticVariant(Variant):
         places = [max(place, 0) for place in self.errors]
         without = torch.tensor([place == NO_ERROR for place in self.errors], device=rows.device)
         errors = rows[..., places].masked_fill(without, 0)
-        known = ~(torch.isnan(values) | torch.isnan(errors))
-        return Measured(values.where(known, 0), errors.where(known, 0), known)
+        seen = ~torch.isnan(values)
+        known = seen & ~torch.isnan(errors)
+        return Measured(values.where(seen, 0), errors.where(known, 0), seen, known)
 
     def _said(self, stored: "Measured", asked: "Measured", alone: tuple[Tensor, ...]) -> tuple[PerDimension, Tensor]:
         """Log-likelihood ratio of each value, and whether it was kept; both (b, n, values)."""
@@ -138,7 +138,7 @@ class HeteroscedasticVariant(Variant):
         kept = torch.log1p(-rate) - 0.5 * deviation.square() - spread.log() - 0.5 * log(2 * pi)
         both = asked.known.unsqueeze(-2) & stored.known.unsqueeze(-3)
         said = (torch.logaddexp(kept, outliers) - marginal).where(both, 0)
-        return said, (kept > outliers) & (deviation.abs() < KEPT_WITHIN)
+        return said, (kept > outliers) & (deviation.abs() < KEPT_WITHIN) | ~both
 
     def _alone(self, asked: "Measured") -> tuple[Tensor, Tensor]:
         r"""$\log g_i G(x_i)$ and $\log p_0(x_i)$ of values with these standard deviations, (b, values) each."""
@@ -161,15 +161,23 @@ class HeteroscedasticVariant(Variant):
 @final
 @dataclass(frozen=True)
 class Measured:
-    """Values of rows, and their standard deviations; both zero where either was not observed."""
+    """Values of rows, and their standard deviations.
+
+    Attributes:
+        values: zero where none was seen.
+        errors: zero where they are not known.
+        seen: whether there is a value.
+        known: whether there is one whose standard deviation is not infinite.
+    """
 
     values: Tensor
     errors: Tensor
+    seen: Tensor
     known: Tensor
 
     @property
     def values_with_gaps(self) -> Tensor:
-        return self.values.masked_fill(~self.known, torch.nan)
+        return self.values.masked_fill(~self.seen, torch.nan)
 
     def __getitem__(self, rows: slice) -> "Measured":
-        return Measured(self.values[rows], self.errors[rows], self.known[rows])
+        return Measured(self.values[rows], self.errors[rows], self.seen[rows], self.known[rows])

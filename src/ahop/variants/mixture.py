@@ -80,12 +80,16 @@ class MixtureVariant(FactorizedVariant):
 
     @override
     def corrupt(self, originals: Queries, generator: Generator) -> Queries:
+        return self.drawn(originals, self.std, generator)
+
+    def drawn(self, originals: Queries, std: Tensor, generator: Generator) -> Queries:
+        """Copies whose noise has this standard deviation, of each dimension or each entry."""
         shape, dtype = tuple(originals.shape), originals.dtype
         bias = self.bias.to(dtype)
         if self.signs:
             bias = bias * (2 * torch.randint(0, 2, shape, generator=generator) - 1)
         noise = torch.randn(shape, generator=generator, dtype=dtype)
-        queries = self.gain.to(dtype) * originals + bias + self.std.to(dtype) * noise
+        queries = self.gain.to(dtype) * originals + bias + std.to(dtype) * noise
         outliers = self.center + self.scale * self.outliers.sample(shape, generator)
         redrawn = torch.rand(shape, generator=generator) < self.outlier_rate
         queries = torch.where(redrawn & ~torch.isnan(originals), outliers.to(dtype), queries)

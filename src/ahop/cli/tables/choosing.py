@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ahop._core.columns import MOST_WORDS, Columns, coded, words_of
+from ahop._core.columns import MOST_WORDS, Columns, check_errors, coded, errors_of, words_of
 from ahop._core.words import did_you_mean, told
 from ahop.cli.running import RequestError
 from ahop.cli.tables.formats import read_sheet
@@ -208,7 +208,7 @@ def _in_order(
     sheet: Sheet, numbers: Sequence[Column], wanted: Wanted, count: int
 ) -> tuple[tuple[str, ...] | None, NDArray[Any]]:
     """The numbers as the memory has them: by name where both have names, else in the order of the file."""
-    columns = None if wanted.known is None else Columns(wanted.known, words_of(wanted.known))
+    columns = None if wanted.known is None else Columns(wanted.known, words_of(wanted.known), errors_of(wanted.known))
     if columns is not None and sheet.has_names:
         by_name = {each.name: each for each in numbers}
         if not by_name:
@@ -216,6 +216,7 @@ def _in_order(
                 f"`{sheet.path}` has none of the columns that the memory knows: {told(columns)}. It has "
                 f"{told(list(sheet.columns))}."
             )
+        check_errors(str(sheet.path), by_name, columns)
         return columns, _matrix(sheet, [by_name.get(name) for name in columns])
     if len(numbers) != count:
         raise RequestError(

@@ -36,9 +36,9 @@ HETEROSCEDASTIC = Candidate(
 def for_errors(candidates: Sequence[Candidate], errors: ErrorColumns) -> list[Candidate]:
     """Models that know the standard deviations, and others of the values alone."""
     found = [
-        each if each.name == HETEROSCEDASTIC.name else _of_values(each)
+        each if each.name == HETEROSCEDASTIC.name or each.is_brought else _of_values(each)
         for each in candidates
-        if each.name not in NOT_OF_VALUES and not (each.takes_other_columns and not each.is_brought)
+        if each.name not in NOT_OF_VALUES and not each.takes_other_columns
     ]
     if found:
         return found

@@ -14,6 +14,7 @@ from ahop._core.typing import Patterns
 from ahop.errors import InvalidValueError
 from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.candidates import CANDIDATES
+from ahop.fitting.choosing.errors import for_errors
 from ahop.fitting.choosing.general import debiased
 from ahop.fitting.choosing.negatives import hard_negatives, pairs_to_scan
 from ahop.fitting.choosing.pool import LEAST_POOL_WEIGHT, cross_fitted, fit_pool, fit_pooled, promises
@@ -381,7 +382,7 @@ def _among_all(
         copies[part.places] = part.copies
     asked = held_out[some]
     chosen = [of_folds[number] for number in fold[some].tolist()]
-    near = debiased(training) if training.categories is None else chosen[0]
+    near = debiased(training) if training.numbers is training else chosen[0]
     negatives = hard_negatives(patterns, origins[asked], copies[some], near, chosen, seed)
     scores, trust = negatives.scores.double(), trust[some]
     rivals = Rivals((scores - scores.amax(-1, keepdim=True)).unsqueeze(0), negatives.log_counts, len(patterns))
@@ -444,7 +445,9 @@ def _held_out(count: int, seed: int) -> Tensor:
 def _fall_back(training: TrainingSet, wanted: Sequence[Candidate]) -> Choice:
     """Too little to learn from: the fixed similarity that does best on the pairs there are; of those wanted, if any."""
     fixed = [each for each in wanted if each.is_fixed]
-    fixed = fixed or [each for each in CANDIDATES if each.is_fixed and each.suits(training)]
+    if not fixed:
+        known = CANDIDATES if training.errors is None else for_errors(CANDIDATES, training.errors)
+        fixed = [each for each in known if each.is_fixed and each.suits(training)]
     different = len(distinct(training.origins)[0])
     if len(training):
         trust = training.weights.double()

@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ahop._core.columns import place_of
+from ahop._core.columns import Columns, place_of, words_of
 from ahop._core.missing import midpoints, quantiles
 from ahop._core.typing import Patterns
 from ahop._core.words import told
@@ -40,6 +40,11 @@ class ErrorColumns:
 
     values: tuple[int, ...]
     errors: tuple[int, ...]
+
+    def named(self, columns: Sequence[str] | None) -> Columns | None:
+        """The names of columns, which know those of standard deviations."""
+        pairs = {value: error for value, error in zip(self.values, self.errors, strict=True) if error != NO_ERROR}
+        return None if columns is None else Columns(columns, words_of(columns), pairs)
 
     def check(self, name: str, rows: Tensor) -> None:
         """Refuse standard deviations below zero."""
@@ -75,17 +80,17 @@ def fit_heteroscedastic(
         values = list(columns.values)
         mixture = fit_mixture(originals[:, values], copies[:, values], weights, form, settings=settings)
     base = MixtureVariant(len(columns.values)).double()
-    base.load_state_dict(mixture.variant.double().state_dict())
+    base.load_state_dict(mixture.variant.state_dict())
     variant = HeteroscedasticVariant(base, columns.values, columns.errors).double()
     stored, asked = variant.split(originals.double()), variant.split(copies.double())
     of_patterns = variant.split(patterns.double())
-    entries = of_patterns.known.sum(0).clamp_min(1)
-    variant.stored_errors.copy_((of_patterns.errors.square().sum(0) / entries).sqrt())
+    of_stored = of_patterns.errors.masked_fill(~of_patterns.known, torch.nan)
+    variant.stored_errors.copy_(of_stored.nanmedian(0).values.nan_to_num())
     of_asked = asked.errors.masked_fill(~asked.known, torch.nan)
     variant.asked_errors.copy_(quantiles(of_asked, midpoints(POPULATION)).nan_to_num())
     known = stored.known & asked.known
     given = (asked.errors.square() + (base.gain * stored.errors).square()).where(known, 0)
-    if bool((given > 0).any()):
+    if bool(((given > 0) & (weights.unsqueeze(-1) > 0)).any()):
         _solve(variant, stored.values, asked.values, given, known * weights.double().unsqueeze(-1))
     return variant.to(dtype)
 
@@ -100,8 +105,8 @@ def _solve(variant: HeteroscedasticVariant, stored: Tensor, asked: Tensor, given
     first, first_bias, entries = base.std.square().clone(), base.bias.clone(), weights.sum(0)
     outliers = base.log_outliers(asked) - base.outlier_rate.log()
     noise, rate, bias = first / 2, base.outlier_rate.clone(), first_bias.clone()
-    of_given = (weights * given).sum(0)
-    factor = (first * entries).sum() / (2 * of_given.sum())  # half of the noise, to begin with
+    has_error = (given > 0) & (weights > 0)
+    factor = (first / (2 * given))[has_error].median()  # half of the noise, to begin with
     residuals = asked - base.gain * stored
     for _ in range(STEPS):
         variance = noise + factor * given
@@ -168,6 +173,12 @@ def _halves(dimensions: int) -> dict[int, int]:
 
 def _by_ending(ending: str, columns: Sequence[str]) -> dict[int, int]:
     place = {name: where for where, name in enumerate(columns)}
+    alone = [name for name in columns if ending and name.endswith(ending) and name.removesuffix(ending) not in place]
+    if alone:
+        raise InvalidValueError(
+            f"`errors={ending!r}` finds no column of values beside {told(alone)}. Leave it out, or name the others: "
+            "`errors={'mass': 'mass_std'}`."
+        )
     found = {
         place[name.removesuffix(ending)]: where for name, where in place.items() if name.removesuffix(ending) in place
     }

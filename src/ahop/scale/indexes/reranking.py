@@ -162,7 +162,7 @@ class Reranking:
         return scores.masked_fill(indices < 0, -torch.inf)
 
     def _possible(self, allowed: Tensor | None, count: int) -> int:
-        """How many of these rows a prior does not rule out."""
+        """Number of these rows that a prior does not rule out."""
         prior = self.memory.log_prior
         if prior is None:
             return count

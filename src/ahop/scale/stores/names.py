@@ -11,6 +11,7 @@ from ahop.scale.stores.location import Location
 
 # Before each word of a table that tells of its dimensions.
 PREFIX = "ahop_"
+KEYS = ("dimensions", "categories", "errors")
 
 
 def describe_names(names: Sequence[str] | None) -> dict[str, str]:
@@ -20,7 +21,7 @@ def describe_names(names: Sequence[str] | None) -> dict[str, str]:
 
 def read_names(schema: Any, count: int, location: Location) -> Columns | None:
     """Read what `describe_names` wrote, `count` names."""
-    words = {key: (schema.metadata or {}).get(f"{PREFIX}{key}".encode()) for key in ("dimensions", "categories")}
+    words = {key: (schema.metadata or {}).get(f"{PREFIX}{key}".encode()) for key in KEYS}
     try:
         return as_columns({key: parse_json(each) for key, each in words.items() if each is not None}, count)
     except (ValueError, InvalidValueError) as error:
