@@ -440,6 +440,7 @@ VARIANTS: dict[str, Callable[[int], Variant]] = {
     "noise, then mask": lambda d: ahop.variants.ComposedVariant(
         [ahop.NoisyVariant(0.1), ahop.variants.MaskedVariant(0.2)]
     ),
+    "values and standard deviations": moved_heteroscedastic,
     "mixture, constant signs": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2),
     "mixture, signs per query": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2, signs="per_query"),
     "mixture, mask last": lambda d: ahop.MixedVariant(0.4, 0.3, 0.2, mask_last=True),

@@ -256,7 +256,6 @@ def of_errors(variant: HeteroscedasticVariant, patterns: Array, query: Array) ->
         for place, error in enumerate(variant.errors):
             if error >= 0:
                 errors[..., place] = rows[..., error]
-        values[np.isnan(errors)] = np.nan
         return values, errors
 
     def normal(deviation: Array, spread: Array) -> Array:
@@ -264,6 +263,7 @@ def of_errors(variant: HeteroscedasticVariant, patterns: Array, query: Array) ->
         return found
 
     (stored, of_stored), (asked, of_asked) = split(patterns), split(query)
+    known = ~np.isnan(asked + of_asked) & ~np.isnan(stored + of_stored)
     outlier = np.log(rate) + log_density(base, asked)
     places = gain[:, None] * array(base.population)
     reach = np.pad(places, ((0, 0), (1, 1)), mode="edge")
@@ -274,7 +274,7 @@ def of_errors(variant: HeteroscedasticVariant, patterns: Array, query: Array) ->
     spread = np.sqrt(std**2 + factor**2 * (of_asked**2 + (gain * of_stored) ** 2))
     kept = np.log1p(-rate) + normal(asked - gain * stored - bias, spread)
     found = np.logaddexp(kept, outlier) - nobody
-    return np.asarray(np.where(np.isnan(found), 0, found).sum(-1) + of_gaps(base.missingness, stored, asked))
+    return np.asarray(np.where(known, found, 0).sum(-1) + of_gaps(base.missingness, stored, asked))
 
 
 def log_mean_exp(values: Array) -> Array:

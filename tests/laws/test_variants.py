@@ -85,7 +85,8 @@ def test_queries_have_the_dtype_of_the_patterns(name: str, dtype: torch.dtype, c
         assert likelihood.shape == (3, count)
 
 
-@every_variant
+# A copy has standard deviations of its own, and those of its origin move its values.
+@pytest.mark.parametrize("name", [name for name in VARIANTS if name != "values and standard deviations"])
 @pytest.mark.parametrize("count", [1, 200])
 def test_a_copy_has_a_gap_where_its_origin_has_and_the_same_numbers_elsewhere(name: str, count: int) -> None:
     variant, patterns = VARIANTS[name](6), problem(20, 6).patterns

@@ -1,7 +1,6 @@
 """Rows together with the standard deviations of their values."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,7 @@ def with_errors(values: Any, errors: Any = None, *, counts: Any = None) -> Any:
     both = np.concatenate([rows, found.astype(rows.dtype)], axis=1)
     if not is_tensor(values):
         return both
-    return values.new_tensor(both, dtype=getattr(import_module("torch"), both.dtype.name))
+    return (values if values.is_floating_point() else values.double()).new_tensor(both)
 
 
 def _numbers(name: str, given: Any, names: Sequence[str] | None = None) -> Any:
