@@ -358,3 +358,13 @@ def test_the_command_line_takes_the_end_of_their_names(tmp_path: Path) -> None:
     done = run(line)
     assert done.code == 0, done.stderr
     assert "6 columns of standard deviations" in done.stdout + done.stderr
+
+
+def test_a_fit_without_them_forgets_which_columns_they_were() -> None:
+    stored, copies, origins = frames()
+    memory = ahop.fit(stored, pairs=(origins, copies), similarity="heteroscedastic", errors="_std", progress=False)
+    plain = ahop.fit(memory, pairs=(origins, copies), similarity="euclidean", errors=False, progress=False)
+    assert len(plain.recall(copies[list(stored.columns[:COLUMNS])]).indices) == len(copies)
+    assert report_of(plain).errors is None
+    with pytest.raises(InvalidValueError, match="must have the column"):
+        memory.recall(copies[list(stored.columns[:COLUMNS])])

@@ -12,6 +12,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from ahop._core.checks import as_group_names, check_choice, check_count, check_kind
+from ahop._core.columns import Columns, words_of
 from ahop._core.inputs import as_queries
 from ahop._core.label_tensors import numbers_of_entries
 from ahop._core.placeholders import warn_of_placeholder
@@ -20,8 +21,8 @@ from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.adapt import adapt
 from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.candidates import CANDIDATES, for_other_columns, suitable, wanted_candidates
-from ahop.fitting.choosing.errors import check_errors_alone, for_errors
 from ahop.fitting.choosing.groups import alignment_helps, learn_groups, numbered
+from ahop.fitting.choosing.heteroscedastic import check_errors_alone, for_errors
 from ahop.fitting.choosing.posterior import behind
 from ahop.fitting.choosing.selection import (
     Choice,
@@ -176,7 +177,8 @@ def fit(
                 groups=groups is not None,
             )
             beside.check("patterns", fitted.patterns)
-            fitted.columns = beside.named(fitted.columns)
+        if fitted.columns is not None:
+            fitted.columns = Columns(fitted.columns, words_of(fitted.columns), {} if beside is None else beside.pairs)
         asked = _Asked(wanted, "auto" in names, groups, _settings(settings), seed, progress, places, errors=beside)
         report: Report
         if bare and pairs is None and variant is None and _repeat(fitted):

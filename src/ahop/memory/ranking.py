@@ -64,6 +64,7 @@ class Ranking:
     def __init__(self, model: Model, queries: int, k: int, like: Tensor, dimensions: int | None = None) -> None:
         self.model, self.k, self.beta, self.queries, self.rows = model, k, model.beta, queries, 0
         self.best = BestRows(queries, k, like, dimensions)
+        self.has_floor = isinstance(model.separation, Softmax) and model.separation.floor > 0
         # What the first rows show stands by itself: one query has few scores, and each merger takes its time.
         self.top: PerQuery | None = None
         self.log_mass: PerQuery | None = None
@@ -81,10 +82,11 @@ class Ranking:
             evidence: (b, m) what a detector sees, if that is not the scores themselves.
             patterns: (m, d) of these rows, if they are to be kept.
         """
+        # A prior of zero rules a row out, whatever is asked: it has no part of a floor.
+        has_floor = self.has_floor and bool(scores.numel())
+        self.rows += int((scores[0] > -torch.inf).sum()) if has_floor else scores.shape[-1]
         if not scores.numel():
-            self.rows += scores.shape[-1]
             return
-        self.rows += int((scores[0] > -torch.inf).sum())  # a prior of zero rules a row out, whatever is asked
         if self._all is not None:
             self._all.append(scores)
         top = scores.amax(-1)
@@ -118,8 +120,7 @@ class Ranking:
             before, self.top = self.top, torch.maximum(self.top, top.double())
             known, more = (self.beta * _below(each, self.top) for each in (before, top.double()))
             self.log_mass = torch.logaddexp(self.log_mass + known, block + more)
-        has_floor = isinstance(self.model.separation, Softmax) and self.model.separation.floor > 0
-        self.known += has_evidence(scores).sum(-1) if has_floor else scores.shape[-1]
+        self.known += has_evidence(scores).sum(-1) if self.has_floor else scores.shape[-1]
 
 
 def merged(parts: Sequence[Ranked], k: int, beta: float) -> Ranked:

@@ -24,9 +24,9 @@ class HeteroscedasticVariant(Variant):
     r"""$p(x_i \mid \xi_i) = (1 - g_i)\,\mathcal N(x_i; a_i \xi_i + b_i, s_i^2) + g_i\,G(x_i)$ with
     $s_i^2 = \sigma_i^2 + c^2 (e_i^2 + a_i^2 \varepsilon_i^2)$.
 
-    The standard deviations $e_i$ and $\varepsilon_i$ come with the query and the pattern.
-    Rows hold values, and in other columns the standard deviations of some of them. A value whose standard deviation is
-    NaN says nothing, as if it were infinite.
+    The standard deviations $e_i$ and $\varepsilon_i$ come with the query and the pattern: rows hold values, and in
+    other columns the standard deviations of some of them. A value whose standard deviation is NaN says nothing, as if it were
+    infinite.
 
     Args:
         base: the mixture of the values; its noise is that beyond the standard deviations.
@@ -55,7 +55,7 @@ class HeteroscedasticVariant(Variant):
         self.dimensions = len(taken)
         # c: standard deviations are given in this unit, or are that much too small.
         self.register_buffer("factor", torch.ones(()))
-        # Root mean square of those of stored values, and quantiles of those of copies, none for values without any.
+        # The median of those of stored values, and quantiles of those of copies, none for values without any.
         self.register_buffer("stored_errors", torch.zeros(len(self.values)))
         self.register_buffer("asked_errors", torch.zeros(len(self.values), POPULATION))
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from ahop._core.checks import check_choice
 from ahop.errors import InvalidTypeError, InvalidValueError
 from ahop.fitting.choosing.candidate import Candidate
-from ahop.fitting.choosing.errors import HETEROSCEDASTIC
 from ahop.fitting.choosing.general import FOOTPRINT, FORWARD, LEARNED, METRICS
+from ahop.fitting.choosing.heteroscedastic import HETEROSCEDASTIC
 from ahop.fitting.choosing.radio import RADIO
 from ahop.fitting.choosing.spectra import SPECTRA
 from ahop.fitting.choosing.tables import AGREEMENT, CATEGORICAL, GOWER

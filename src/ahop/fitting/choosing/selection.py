@@ -14,8 +14,8 @@ from ahop._core.typing import Patterns
 from ahop.errors import InvalidValueError
 from ahop.fitting.choosing.candidate import Candidate
 from ahop.fitting.choosing.candidates import CANDIDATES
-from ahop.fitting.choosing.errors import for_errors
 from ahop.fitting.choosing.general import debiased
+from ahop.fitting.choosing.heteroscedastic import for_errors
 from ahop.fitting.choosing.negatives import hard_negatives, pairs_to_scan
 from ahop.fitting.choosing.pool import LEAST_POOL_WEIGHT, cross_fitted, fit_pool, fit_pooled, promises
 from ahop.fitting.choosing.posterior import Rivals, behind, calibrated, closest_rivals

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import pi
+from math import log, pi
 from typing import final
 
 import torch
 from torch import Tensor
 
-from ahop._core.columns import Columns, place_of, words_of
+from ahop._core.columns import place_of
 from ahop._core.missing import midpoints, quantiles
 from ahop._core.typing import Patterns
 from ahop._core.words import told
@@ -41,15 +41,14 @@ class ErrorColumns:
     values: tuple[int, ...]
     errors: tuple[int, ...]
 
-    def named(self, columns: Sequence[str] | None) -> Columns | None:
-        """The names of columns, which know those of standard deviations."""
-        pairs = {value: error for value, error in zip(self.values, self.errors, strict=True) if error != NO_ERROR}
-        return None if columns is None else Columns(columns, words_of(columns), pairs)
+    @property
+    def pairs(self) -> dict[int, int]:
+        """The places of the columns of standard deviations, by those of their values."""
+        return {value: error for value, error in zip(self.values, self.errors, strict=True) if error != NO_ERROR}
 
     def check(self, name: str, rows: Tensor) -> None:
         """Refuse standard deviations below zero."""
-        known = [place for place in self.errors if place != NO_ERROR]
-        if bool((rows[:, known] < 0).any()):
+        if bool((rows[:, list(self.pairs.values())] < 0).any()):
             raise InvalidValueError(
                 f"`{name}` hold standard deviations below zero. Write NaN where one is not known, and zero where a "
                 "value is exact."
@@ -111,7 +110,7 @@ def _solve(variant: HeteroscedasticVariant, stored: Tensor, asked: Tensor, given
     for _ in range(STEPS):
         variance = noise + factor * given
         rest = residuals - bias
-        kept = torch.log1p(-rate) - 0.5 * (rest.square() / variance + variance.log()) - 0.5 * torch.tensor(2 * pi).log()
+        kept = torch.log1p(-rate) - 0.5 * (rest.square() / variance + variance.log()) - 0.5 * log(2 * pi)
         share = weights * torch.sigmoid(kept - outliers - rate.log())
         precise = share / variance
         bias = ((precise * residuals).sum(0) + EXPECTED_FOR_NOISE / noise * first_bias) / (
@@ -126,7 +125,8 @@ def _solve(variant: HeteroscedasticVariant, stored: Tensor, asked: Tensor, given
         precise = share / variance
         above, below = (precise / variance * rest * given).sum(), (precise * given).sum()
         factor = factor * (above / below.clamp_min(1e-300)).sqrt()
-        lost, overall = weights.sum(0) - share.sum(0), 1 - share.sum() / weights.sum().clamp_min(1e-300)
+        lost = entries - share.sum(0)
+        overall = lost.sum() / entries.sum().clamp_min(1e-300)
         rate = ((lost + EXPECTED_FOR_RATE * overall) / (entries + EXPECTED_FOR_RATE)).clamp(1e-6, 1 - 1e-6)
     base.std.copy_(noise.sqrt())
     base.bias.copy_(bias)

@@ -22,9 +22,8 @@ def learn_heteroscedastic(training: TrainingSet) -> Similarity:
             "`similarity='heteroscedastic'` needs columns of standard deviations: `errors={'mass': 'mass_std'}`."
         )
     rows = training.patterns, training.originals, training.copies, training.trusted
-    values = training.numbers
     return LikelihoodSimilarity(
-        fit_heteroscedastic(*rows, training.errors, values.mixture, settings=training.settings.mixture)
+        fit_heteroscedastic(*rows, training.errors, training.mixture, settings=training.settings.mixture)
     )
 
 
