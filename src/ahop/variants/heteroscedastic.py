@@ -25,8 +25,8 @@ class HeteroscedasticVariant(Variant):
     $s_i^2 = \sigma_i^2 + c^2 (e_i^2 + a_i^2 \varepsilon_i^2)$.
 
     The standard deviations $e_i$ and $\varepsilon_i$ come with the query and the pattern: rows hold values, and in
-    other columns the standard deviations of some of them. A value whose standard deviation is NaN says nothing, as if it
-    were infinite.
+    other columns the standard deviations of some of them. A value whose standard deviation is NaN says nothing, as
+    if it were infinite.
 
     Args:
         base: the mixture of the values; its noise is that beyond the standard deviations.
